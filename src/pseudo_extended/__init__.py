@@ -1,0 +1,27 @@
+"""Sampling posteriors with many modes: pseudo-extended MCMC (Nemeth, Lindsten, Filippone and Hensman 2019)."""
+
+from pseudo_extended import problems as problems
+from pseudo_extended import testing as testing
+from pseudo_extended.analysis.estimates import Estimate as Estimate
+from pseudo_extended.analysis.result import Result as Result
+from pseudo_extended.bases import Base as Base
+from pseudo_extended.bases import Normal as Normal
+from pseudo_extended.extended import ExtendedTarget as ExtendedTarget
+from pseudo_extended.instruments import Density as Density
+from pseudo_extended.instruments import Fixed as Fixed
+from pseudo_extended.instruments import Ladder as Ladder
+from pseudo_extended.instruments import PerParticle as PerParticle
+from pseudo_extended.instruments import Stratified as Stratified
+from pseudo_extended.instruments import Tempered as Tempered
+from pseudo_extended.kernels import HMC as HMC
+from pseudo_extended.kernels import MALA as MALA
+from pseudo_extended.kernels import NUTS as NUTS
+from pseudo_extended.kernels import Cycle as Cycle
+from pseudo_extended.kernels import Mixture as Mixture
+from pseudo_extended.kernels import RandomWalk as RandomWalk
+from pseudo_extended.methods import Plain as Plain
+from pseudo_extended.methods import PseudoExtended as PseudoExtended
+from pseudo_extended.run.sample import sample as sample
+from pseudo_extended.target import Target as Target
+
+__version__ = "0.1.0"

@@ -1,0 +1,82 @@
+"""Weighted estimates with their Monte Carlo errors.
+
+Within a draw the weights turn N points into one number, Σ_i w_i f(x_i); over draws that number is a series whose mean
+estimates E[f] (theorem 2.1). Its error counts both the weights, through the spread of the series, and the
+autocorrelation. Variances, covariances and quantiles are means of series too, by the delta method.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from pseudo_extended import checks
+from pseudo_extended.analysis.series import effective_sample_size, standard_error
+
+Values = Float[np.ndarray, "chain draw particle *entry"]
+Weights = Float[np.ndarray, "chain draw particle"]
+
+
+class Estimate(NamedTuple):
+    """A number, or an array or pytree of them, with its Monte Carlo error."""
+
+    value: Any
+    standard_error: Any
+    ess: Any
+    """Effective sample size: independent draws from the target that would do as well for a mean."""
+
+
+def weighted_series(values: Values, weights: Weights) -> Float[np.ndarray, "chain draw *entry"]:
+    """Σ_i w_i f(x_i) for each draw; a point of weight zero counts for nothing, whatever f is there."""
+    weights = weights.reshape(weights.shape + (1,) * (values.ndim - 3))
+    return np.sum(weights * np.where(weights > 0, values, 0.0), axis=2)
+
+
+def mean(values: Values, weights: Weights) -> Estimate:
+    """E[f]."""
+    series = weighted_series(values, weights)
+    return Estimate(series.mean(axis=(0, 1)), standard_error(series), effective_sample_size(series))
+
+
+def variance(values: Values, weights: Weights) -> Estimate:
+    """Var[f]: the mean of the squared distance to the estimated mean, whose own error is of second order."""
+    centre = weighted_series(values, weights).mean(axis=(0, 1))
+    return mean((values - centre) ** 2, weights)
+
+
+def covariance(values: Float[np.ndarray, "chain draw particle d"], weights: Weights) -> Estimate:
+    """Cov[f, g] for all pairs of entries."""
+    centred = values - weighted_series(values, weights).mean(axis=(0, 1))
+    rows = [mean(centred[..., i : i + 1] * centred, weights) for i in range(values.shape[-1])]
+    return Estimate(*(np.stack(parts) for parts in zip(*rows, strict=True)))
+
+
+def quantile(values: Values, weights: Weights, probability: float) -> Estimate:
+    """The `probability` quantile.
+
+    Its error is that of the probability below it, turned into a distance by the quantile function itself
+    (Woodruff's interval): half of what lies between the quantiles one standard error to either side.
+    """
+    probability = checks.real("probability", probability, low=0, high=1)
+    flat = values.reshape(*values.shape[:3], -1)
+    columns = [_quantile(flat[..., i], weights, probability) for i in range(flat.shape[-1])]
+    shape = values.shape[3:]
+    return Estimate(*(np.reshape(parts, shape) for parts in zip(*columns, strict=True)))
+
+
+def _quantile(values: Float[np.ndarray, "chain draw particle"], weights: Weights, probability: float) -> Estimate:
+    order = np.argsort(values, axis=None, kind="stable")
+    ordered = values.ravel()[order]
+    share = np.cumsum(weights.ravel()[order])
+    share /= share[-1]
+
+    def inverse(p: float) -> float:
+        return float(ordered[min(np.searchsorted(share, p), len(ordered) - 1)])
+
+    point = inverse(probability)
+    below = weighted_series((values <= point).astype(float), weights)
+    error, ess = float(standard_error(below)), float(effective_sample_size(below))
+    if not np.isfinite(error):
+        return Estimate(point, np.nan, ess)
+    low, high = inverse(max(probability - error, 0.0)), inverse(min(probability + error, 1.0))
+    return Estimate(point, (high - low) / 2, ess)

@@ -1,0 +1,245 @@
+"""What a run returns: weighted points first, and everything that can be computed from them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pandas as pd
+from jaxtyping import Float, Int, PyTree
+
+from pseudo_extended import checks
+from pseudo_extended.analysis import estimates
+from pseudo_extended.analysis.diagnosis import diagnose
+from pseudo_extended.analysis.estimates import Estimate
+from pseudo_extended.analysis.series import r_hat
+from pseudo_extended.analysis.to_arviz import build_arviz
+from pseudo_extended.precision import in_double_precision
+from pseudo_extended.target import Target
+from pseudo_extended.weights import draw_index, normalise
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Result:
+    """Weighted points from a run, and what follows from them.
+
+    `points` and `weights` are the output: the estimate of E[f] is the mean over chains and draws of Σ_i w_i f(x_i).
+    Everything else here is computed from the two.
+    """
+
+    target: Target
+    unconstrained: Float[np.ndarray, "chain draw particle d"]
+    """The points as the sampler saw them, on the unconstrained space."""
+    log_weights: Float[np.ndarray, "chain draw particle"]
+    """Log weights, each draw up to a constant of its own."""
+    statistics: dict[str, np.ndarray]
+    """What the sampler reported for each draw: acceptance_rate, diverging, non_finite, num_evaluations, lp, beta, …"""
+    method: str
+    """The method in words."""
+    seed: int
+    """The seed that gives these draws again."""
+    seconds: dict[str, float]
+    """What was waited for: compiling, and running (warm-up and draws)."""
+    interrupted: bool
+    """Whether Ctrl-C ended the run before its time."""
+    doubts: tuple[str, ...]
+    """What looked doubtful before the run."""
+
+    @cached_property
+    def weights(self) -> Float[np.ndarray, "chain draw particle"]:
+        """Weights that sum to one within each draw."""
+        return normalise(self.log_weights)
+
+    @cached_property
+    def points(self) -> PyTree:
+        """The points in the user's own space and structure; every leaf has leading axes (chain, draw, particle)."""
+        return self._map(lambda position: position)
+
+    @property
+    def num_chains(self) -> int:
+        """Chains."""
+        return self.unconstrained.shape[0]
+
+    @property
+    def num_draws(self) -> int:
+        """Draws of each chain."""
+        return self.unconstrained.shape[1]
+
+    @property
+    def num_particles(self) -> int:
+        """Pseudo-samples of each draw."""
+        return self.unconstrained.shape[2]
+
+    def expect(self, f: Callable[[PyTree], Any] | np.ndarray) -> Estimate:
+        """E[f] under the target, with its error.
+
+        `f` is a JAX function of one position that returns an array or a pytree of arrays; or, for values computed in
+        any other way, an array of them with leading axes (chain, draw, particle).
+        """
+        if callable(f):
+            values = self._map(f)
+        else:
+            values = checks.float_array("f", f)
+            if values.shape[:3] != self.weights.shape:
+                raise ValueError(
+                    "f as an array must have leading axes (chain, draw, particle) of shape "
+                    f"{self.weights.shape}; got shape {values.shape}."
+                )
+        return self._estimate(estimates.mean, values)
+
+    def mean(self) -> Estimate:
+        """The mean of every parameter."""
+        return self._estimate(estimates.mean, self.points)
+
+    def variance(self) -> Estimate:
+        """The variance of every parameter."""
+        return self._estimate(estimates.variance, self.points)
+
+    def quantile(self, probability: float) -> Estimate:
+        """A quantile of every parameter."""
+        return self._estimate(lambda values, w: estimates.quantile(values, w, probability), self.points)
+
+    def covariance(self) -> Estimate:
+        """The covariance matrix of all coordinates, in the order of `labels`."""
+        return estimates.covariance(self._flat, self.weights)
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """A name for every coordinate, such as `theta[Choate]`."""
+        coords = dict(self.target.coords)
+        labels = []
+        for parameter in self.target.parameters:
+            axes = [coords.get(dim, range(size)) for dim, size in zip(parameter.dims, parameter.shape, strict=True)]
+            for index in np.ndindex(parameter.shape):
+                inside = ", ".join(str(axis[i]) for axis, i in zip(axes, index, strict=True))
+                labels.append(f"{parameter.name}[{inside}]" if index else parameter.name)
+        return labels
+
+    def summary(self) -> pd.DataFrame:
+        """Weighted mean, standard deviation and quantiles of every coordinate, with Monte Carlo errors.
+
+        `ess` is the effective sample size of the mean and `r_hat` the rank-normalised split R̂, both of the series of
+        weighted means Σ_i w_i x_i. Sentences about what went wrong are in `.attrs["warnings"]` and `warnings`.
+        """
+        values, weights = self._flat, self.weights
+        mean, variance = estimates.mean(values, weights), estimates.variance(values, weights)
+        deviation = np.sqrt(variance.value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            deviation_error = np.where(deviation > 0, variance.standard_error / (2 * deviation), 0.0)
+        low, middle, high = (estimates.quantile(values, weights, p) for p in (0.05, 0.5, 0.95))
+        columns = {
+            "mean": mean.value,
+            "mcse_mean": mean.standard_error,
+            "sd": deviation,
+            "mcse_sd": deviation_error,
+            "q5": low.value,
+            "q50": middle.value,
+            "q95": high.value,
+            "mcse_q5": low.standard_error,
+            "mcse_q50": middle.standard_error,
+            "mcse_q95": high.standard_error,
+            "ess": mean.ess,
+            "r_hat": self._r_hat,
+        }
+        table = pd.DataFrame(columns, index=pd.Index(self.labels, name="parameter"))
+        table.attrs["warnings"] = list(self.warnings)
+        return table
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences about what went wrong, or nothing."""
+        ess = estimates.mean(self._flat, self.weights).ess
+        found = diagnose(self.statistics, self.weights, self._r_hat, ess, self.labels)
+        if self.interrupted:
+            found.insert(0, f"interrupted: {self.num_draws} draws of each chain were kept.")
+        return (*self.doubts, *found)
+
+    def resample_index(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
+        """Which pseudo-sample stands for each draw, drawn by its weights."""
+        rng = np.random.default_rng([checks.integer("seed", seed, minimum=0), self.seed])
+        return draw_index(self.weights, rng)
+
+    def resample(self, seed: int = 0) -> PyTree:
+        """One unweighted point a draw, leading axes (chain, draw): for tools that know no weights.
+
+        It throws information away, more the more evenly the weights are spread; `expect` and `summary` do not.
+        """
+        index = self.resample_index(seed)
+        return jax.tree.map(lambda leaf: _take_particle(leaf, index), self.points)
+
+    def to_arviz(self, seed: int = 0) -> Any:
+        """ArviZ's InferenceData (0.23) or DataTree (1.x).
+
+        `posterior` is resampled, one unweighted point a draw (see `resample`); `sample_stats` has the weights as
+        `log_weight`, normalised within a draw, the temperatures, the `index` that was resampled, and the sampler's
+        statistics.
+        """
+        posterior = dict(zip(self.target.names, jax.tree.leaves(self.resample(seed)), strict=True))
+        with np.errstate(divide="ignore"):
+            sample_stats = {"log_weight": np.log(self.weights), "index": self.resample_index(seed), **self.statistics}
+        dims = {parameter.name: parameter.dims for parameter in self.target.parameters}
+        per_particle = {
+            name: ["particle"] for name, values in sample_stats.items() if values.shape[2:] == (self.num_particles,)
+        }
+        attributes = {
+            "inference_library": "pseudo_extended",
+            "sampling_method": self.method,
+            "seed": str(self.seed),
+            "note": "posterior is resampled from weighted points; the weights are sample_stats.log_weight",
+        }
+        return build_arviz(posterior, sample_stats, dims | per_particle, dict(self.target.coords), attributes)
+
+    def __repr__(self) -> str:
+        lines = [
+            f"Result of {self.method}: {self.num_chains} chains × {self.num_draws} draws × "
+            f"{self.num_particles} weighted points, seed {self.seed}",
+            self.summary()[["mean", "mcse_mean", "sd", "q5", "q50", "q95", "ess", "r_hat"]].to_string(
+                float_format=lambda number: f"{number:.4g}", max_rows=20
+            ),
+        ]
+        return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
+
+    @cached_property
+    def _flat(self) -> Float[np.ndarray, "chain draw particle d"]:
+        """All coordinates in the user's space, in the order of `labels`."""
+        leaves = jax.tree.leaves(self.points)
+        return np.concatenate([leaf.reshape(*self.weights.shape, -1) for leaf in leaves], axis=-1)
+
+    @cached_property
+    def _r_hat(self) -> Float[np.ndarray, " d"]:
+        return r_hat(estimates.weighted_series(self._flat, self.weights))
+
+    def _estimate(self, estimator: Callable[..., Estimate], values: PyTree) -> Estimate:
+        """`estimator` for every leaf of `values`."""
+        leaves, treedef = jax.tree.flatten(values)
+        parts = zip(*(estimator(leaf, self.weights) for leaf in leaves), strict=True)
+        return Estimate(*(jax.tree.unflatten(treedef, part) for part in parts))
+
+    @in_double_precision
+    def _map(self, f: Callable[[PyTree], Any]) -> PyTree:
+        """`f` of every point, with leading axes (chain, draw, particle)."""
+        flat = self.unconstrained.reshape(-1, self.target.dim)
+        mapped = jax.jit(jax.vmap(lambda u: f(self.target.constrain(u))))
+        try:
+            batches = [jax.tree.map(np.asarray, mapped(jnp.asarray(part))) for part in _batches(flat)]
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+            raise TypeError(
+                "f must be a JAX function of one position (jax.numpy instead of numpy, no `if` on its values); compute "
+                "other functions from result.points and pass the array of their values instead."
+            ) from error
+        return jax.tree.map(
+            lambda *parts: np.concatenate(parts).reshape(*self.unconstrained.shape[:3], *parts[0].shape[1:]), *batches
+        )
+
+
+def _batches(flat: np.ndarray, size: int = 65536) -> list[np.ndarray]:
+    """Equal work for the device, and bounded memory; two shapes at most, so two compilations."""
+    return [flat[i : i + size] for i in range(0, len(flat), size)]
+
+
+def _take_particle(leaf: np.ndarray, index: Int[np.ndarray, "chain draw"]) -> np.ndarray:
+    expanded = index.reshape(*index.shape, 1, *(1,) * (leaf.ndim - 3))
+    return np.take_along_axis(leaf, expanded, axis=2)[:, :, 0]

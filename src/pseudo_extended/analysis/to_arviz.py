@@ -1,0 +1,27 @@
+"""ArviZ objects, for both of its lines: InferenceData (0.23) and xarray.DataTree (1.x)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def build_arviz(
+    posterior: Mapping[str, np.ndarray],
+    sample_stats: Mapping[str, np.ndarray],
+    dims: Mapping[str, Sequence[str]],
+    coords: Mapping[str, Sequence[Any]],
+    attributes: Mapping[str, str],
+) -> Any:
+    """An ArviZ object with a posterior and a sample_stats group."""
+    import arviz  # noqa: PLC0415 - one to two seconds that only this call should cost
+
+    groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}
+    labels = {"dims": {name: list(axes) for name, axes in dims.items()}, "coords": dict(coords)}
+    if hasattr(arviz, "InferenceData"):
+        data = arviz.from_dict(**groups, **labels)
+    else:
+        data = arviz.from_dict(groups, **labels)
+    for group in groups:
+        data[group].attrs.update(attributes)
+    return data

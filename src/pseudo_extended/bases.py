@@ -1,0 +1,144 @@
+"""Base densities γ0: where the path to the target starts, and normal or user-given instruments q.
+
+A base is a density on the *unconstrained* space. `Base` (a user's function, the prior of a model) is written in the
+user's own space, so it takes the Jacobian of the bounds with it; `Normal` lives on the unconstrained space itself.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree, Shaped
+
+from pseudo_extended import checks
+
+LOG_2PI = float(np.log(2 * np.pi))
+
+Unconstrain = Callable[[PyTree], Float[Array, " d"]]
+
+
+class AbstractBase(eqx.Module):
+    """A proper density, known up to a constant, and perhaps a way to draw from it."""
+
+    @abstractmethod
+    def log_density(self, u: Float[Array, " d"], position: PyTree, log_det: Float[Array, ""]) -> Shaped[Array, "..."]:
+        """The log density at `u`, whose image in the user's space is `position`, with log Jacobian `log_det`."""
+
+    @property
+    @abstractmethod
+    def can_sample(self) -> bool:
+        """Whether `draw` works."""
+
+    @abstractmethod
+    def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
+        """A draw on the unconstrained space; `unconstrain` maps the user's space there."""
+
+    @abstractmethod
+    def check(self, name: str, dim: int) -> None:
+        """Refuse a base that does not fit `dim` dimensions; `name` is what the user calls it."""
+
+
+class Normal(AbstractBase):
+    """A normal density on the unconstrained space.
+
+    `mean` is a vector, or one number for all coordinates; `scale` is a number, a vector of standard deviations or a
+    lower-triangular Cholesky factor of the covariance.
+
+    >>> import pseudo_extended as pe
+    >>> target = pe.Target(lambda x: -jnp.sum((x**2 - 1)**2), np.zeros(3), base=pe.Normal(0.0, 2.0))
+    >>> target.base.can_sample
+    True
+    """
+
+    mean: Float[np.ndarray, "..."]
+    scale: Float[np.ndarray, "..."]
+
+    def __init__(self, mean: Any = 0.0, scale: Any = 1.0):
+        self.mean = checks.float_array("mean of Normal", mean)
+        self.scale = checks.float_array("scale of Normal", scale)
+        if self.mean.ndim > 1:
+            raise ValueError(f"mean of Normal must be a number or a vector; got {checks.describe(self.mean)}.")
+        if self.scale.ndim > 2 or (self.scale.ndim == 2 and self.scale.shape[0] != self.scale.shape[1]):
+            raise ValueError(
+                f"scale of Normal must be a number, a vector or a square matrix; got {checks.describe(self.scale)}."
+            )
+        if self.scale.ndim == 2 and not np.array_equal(self.scale, np.tril(self.scale)):
+            raise ValueError(
+                "scale of Normal as a matrix must be lower triangular, as numpy.linalg.cholesky(covariance) is; "
+                "got one with entries above the diagonal."
+            )
+        diagonal = np.diagonal(self.scale) if self.scale.ndim == 2 else self.scale
+        if diagonal.size == 0 or not np.all(diagonal > 0):
+            raise ValueError(f"scale of Normal must be positive; got {checks.describe(scale)}.")
+
+    def log_density(self, u: Float[Array, " d"], position: PyTree, log_det: Float[Array, ""]) -> Float[Array, ""]:
+        """The normalised log density."""
+        del position, log_det
+        if self.scale.ndim == 2:
+            z = jax.scipy.linalg.solve_triangular(self.scale, u - self.mean, lower=True)
+            log_scale = jnp.log(jnp.diagonal(self.scale))
+        else:
+            z = (u - self.mean) / self.scale
+            log_scale = jnp.broadcast_to(jnp.log(self.scale), u.shape)
+        return jnp.sum(-0.5 * z**2 - log_scale - 0.5 * LOG_2PI)
+
+    @property
+    def can_sample(self) -> bool:
+        """Always."""
+        return True
+
+    def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
+        """An exact draw."""
+        del unconstrain
+        z = jax.random.normal(key, (dim,), dtype=float)
+        return self.mean + (self.scale @ z if self.scale.ndim == 2 else self.scale * z)
+
+    def check(self, name: str, dim: int) -> None:
+        """Mean and scale must have one entry, or one for each coordinate."""
+        for part, array in (("mean", self.mean), ("scale", self.scale)):
+            if array.ndim and array.shape[0] != dim:
+                raise ValueError(f"{part} of {name} must have length {dim}, like the target; got {array.shape[0]}.")
+
+
+class Base(AbstractBase):
+    """A user's own proper density, up to a constant, in the user's own space.
+
+    `sampler` is a function of a JAX random key that returns one position; without it the base serves as one end of
+    the path, but starts cannot be drawn from it.
+
+    >>> base = Base(lambda x: -jnp.sum(jnp.abs(x)), lambda key: jax.random.laplace(key, (3,)))
+    >>> base.can_sample
+    True
+    """
+
+    function: Callable[[PyTree], Array]
+    sampler: Callable[[Key[Array, ""]], PyTree] | None
+
+    def __init__(self, log_density: Callable[[PyTree], Array], sampler: Callable[[Any], PyTree] | None = None):
+        self.function = checks.function("log_density of Base", log_density)
+        self.sampler = None if sampler is None else checks.function("sampler of Base", sampler)
+
+    def log_density(self, u: Float[Array, " d"], position: PyTree, log_det: Float[Array, ""]) -> Shaped[Array, "..."]:
+        """The user's log density plus the Jacobian, so that it is a density of `u`."""
+        del u
+        return self.function(position) + log_det
+
+    @property
+    def can_sample(self) -> bool:
+        """If a sampler was given."""
+        return self.sampler is not None
+
+    def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
+        """A draw by the user's sampler, mapped to the unconstrained space."""
+        del dim
+        if self.sampler is None:
+            raise ValueError("a draw from the base needs a sampler; pass sampler= to Base or sample_prior= to Target.")
+        return unconstrain(self.sampler(key))
+
+    def check(self, name: str, dim: int) -> None:
+        """Nothing to refuse before the function is called."""
+        del name, dim

@@ -1,0 +1,85 @@
+"""Checks of what the user hands in: one sentence that says what, what is allowed and what came."""
+
+import math
+import numbers
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+
+def describe(value: Any) -> str:
+    """What came, short enough for one sentence.
+
+    >>> describe(3), describe("abc"), describe([1.0, 2.0]), describe(object)
+    ('3', "'abc'", '[1.0, 2.0]', "<class 'object'>")
+    """
+    shape = getattr(value, "shape", None)
+    if shape is not None and shape != ():
+        return f"an array of shape {tuple(shape)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def integer(name: str, value: Any, *, minimum: int) -> int:
+    """`value` as an int of at least `minimum`."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name} must be a whole number of at least {minimum}; got {describe(value)}.")
+    if value < minimum:
+        raise ValueError(f"{name} must be a whole number of at least {minimum}; got {value}.")
+    return int(value)
+
+
+def real(name: str, value: Any, *, low: float = -math.inf, high: float = math.inf, closed: str = "[]") -> float:
+    """`value` as a finite float between `low` and `high`; `closed` shows which ends are allowed."""
+    lower = f"{closed[0]}{low:g}" if math.isfinite(low) else "(-inf"
+    upper = f"{high:g}{closed[1]}" if math.isfinite(high) else "inf)"
+    allowed = f"a number in {lower}, {upper}".replace("(-inf, inf)", "(-inf, inf), finite")
+    is_array_scalar = getattr(value, "shape", None) == () and getattr(value, "dtype", np.dtype(object)).kind in "fiu"
+    if isinstance(value, bool) or not (isinstance(value, numbers.Real) or is_array_scalar):
+        raise TypeError(f"{name} must be {allowed}; got {describe(value)}.")
+    number = float(value)
+    above = number >= low if closed[0] == "[" else number > low
+    below = number <= high if closed[1] == "]" else number < high
+    if not (math.isfinite(number) and above and below):
+        raise ValueError(f"{name} must be {allowed}; got {number:g}.")
+    return number
+
+
+def choice(name: str, value: Any, allowed: Iterable[Any]) -> Any:
+    """`value`, if it is one of `allowed`."""
+    options = list(allowed)
+    if not any(type(value) is type(option) and value == option for option in options):
+        listed = ", ".join(repr(option) for option in options)
+        raise ValueError(f"{name} must be one of {listed}; got {describe(value)}.")
+    return value
+
+
+def function(name: str, value: Any) -> Callable[..., Any]:
+    """`value`, if it can be called."""
+    if not callable(value):
+        raise TypeError(f"{name} must be a function; got {describe(value)}.")
+    return value
+
+
+def instance(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> Any:
+    """`value`, if it is a `kind`; `allowed` says in words what that is."""
+    if not isinstance(value, kind):
+        got = value.__name__ if isinstance(value, type) else describe(value)
+        hint = f" (did you mean {got}()?)" if isinstance(value, type) else ""
+        raise TypeError(f"{name} must be {allowed}; got {got}{hint}.")
+    return value
+
+
+def float_array(name: str, value: Any) -> np.ndarray:
+    """`value` as an array of finite doubles."""
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "fiub":
+            raise TypeError
+        array = array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be an array of real numbers; got {describe(value)}.") from None
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{name} must hold finite numbers only; got {describe(value)} with a nan or an infinity.")
+    return array

@@ -1,0 +1,69 @@
+"""What a kernel is: one step that leaves a density on a flat vector alone."""
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+LogDensity = Callable[[Float[Array, " dim"]], Float[Array, ""]]
+
+
+class KernelState(NamedTuple):
+    """What the next step needs: the point, and the density there so that it is not computed again."""
+
+    position: Float[Array, " dim"]
+    log_density: Float[Array, ""]
+    gradient: Float[Array, " dim"] | None
+    """None for kernels that use no gradient."""
+
+
+class KernelInfo(NamedTuple):
+    """What the user may ask about one step."""
+
+    acceptance_rate: Float[Array, " step_size"]
+    """One for each step size of the kernel; nan for a part of a mixture that did not run."""
+    diverging: Bool[Array, ""]
+    """The energy error was above 1,000, or not a number."""
+    non_finite: Bool[Array, ""]
+    """The density or its gradient was not finite somewhere on the way: a rejection."""
+    num_evaluations: Int[Array, ""]
+    """Evaluations of the density (with its gradient, where one is used)."""
+
+
+class KernelParameters(NamedTuple):
+    """What warm-up tunes."""
+
+    step_size: Float[Array, " step_size"]
+    inverse_mass: Float[Array, " dim"] | Float[Array, "dim dim"]
+    """Diagonal or dense: an estimate of the covariance."""
+
+
+class AbstractKernel(eqx.Module):
+    """A Markov kernel with step sizes to tune, in a metric that all of them share."""
+
+    target_acceptance: eqx.AbstractVar[Float[np.ndarray, " step_size"]]
+    uses_gradient: eqx.AbstractClassVar[bool] | eqx.AbstractVar[bool]
+
+    @abstractmethod
+    def step(
+        self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
+    ) -> tuple[KernelState, KernelInfo]:
+        """Move once."""
+
+
+def initial_state(log_density: LogDensity, position: Float[Array, " dim"], *, gradient: bool) -> KernelState:
+    """The state at `position`."""
+    if not gradient:
+        return KernelState(position, log_density(position), None)
+    return KernelState(position, *jax.value_and_grad(log_density)(position))
+
+
+def unit_parameters(kernel: AbstractKernel, dim: int, *, dense: bool) -> KernelParameters:
+    """Parameters before any tuning: a unit metric, and a step that suits it in `dim` dimensions."""
+    step_size = jnp.full(kernel.target_acceptance.shape, dim**-0.25)
+    return KernelParameters(step_size, jnp.eye(dim) if dense else jnp.ones(dim))

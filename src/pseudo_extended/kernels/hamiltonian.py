@@ -1,0 +1,123 @@
+"""Hamiltonian kernels through BlackJAX: HMC (algorithm 1 of the paper), NUTS (as the paper ran it) and MALA."""
+
+from typing import Any, ClassVar
+
+import blackjax
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from blackjax.mcmc.hmc import HMCState
+from jaxtyping import Array, Bool, Float, Key
+
+from pseudo_extended import checks
+from pseudo_extended.kernels.abstract import AbstractKernel, KernelInfo, KernelParameters, KernelState, LogDensity
+
+
+class HMC(AbstractKernel):
+    """Hamiltonian Monte Carlo with a fixed number of leapfrog steps.
+
+    >>> HMC(num_steps=10).num_steps
+    10
+    """
+
+    num_steps: int = eqx.field(static=True)
+    target_acceptance: Float[np.ndarray, " 1"]
+    uses_gradient: ClassVar[bool] = True
+
+    def __init__(self, num_steps: int = 10, *, target_acceptance: float = 0.8):
+        self.num_steps = checks.integer("num_steps of HMC", num_steps, minimum=1)
+        self.target_acceptance = acceptance("HMC", target_acceptance)
+
+    def step(
+        self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
+    ) -> tuple[KernelState, KernelInfo]:
+        """Draw a momentum, integrate, accept or stay."""
+        return _hmc_step(key, log_density, state, parameters, self.num_steps)
+
+
+class MALA(AbstractKernel):
+    """The Metropolis-adjusted Langevin algorithm.
+
+    It is HMC with one leapfrog step (Neal 2011, section 5.2): the same proposal, x + h²/2 ∇log π + h ξ in the metric,
+    and the same test. So it goes through BlackJAX's HMC, whose metric BlackJAX's MALA does not have.
+
+    >>> float(MALA().target_acceptance[0])
+    0.574
+    """
+
+    target_acceptance: Float[np.ndarray, " 1"]
+    uses_gradient: ClassVar[bool] = True
+
+    def __init__(self, *, target_acceptance: float = 0.574):
+        self.target_acceptance = acceptance("MALA", target_acceptance)
+
+    def step(
+        self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
+    ) -> tuple[KernelState, KernelInfo]:
+        """Drift along the gradient, add noise, accept or stay."""
+        return _hmc_step(key, log_density, state, parameters, 1)
+
+
+class NUTS(AbstractKernel):
+    """The no-U-turn sampler, with multinomial sampling along the trajectory.
+
+    >>> NUTS(max_depth=8).max_depth
+    8
+    """
+
+    max_depth: int = eqx.field(static=True)
+    target_acceptance: Float[np.ndarray, " 1"]
+    uses_gradient: ClassVar[bool] = True
+
+    def __init__(self, max_depth: int = 10, *, target_acceptance: float = 0.8):
+        self.max_depth = checks.integer("max_depth of NUTS", max_depth, minimum=1)
+        self.target_acceptance = acceptance("NUTS", target_acceptance)
+
+    def step(
+        self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
+    ) -> tuple[KernelState, KernelInfo]:
+        """Draw a momentum, double the trajectory until it turns, draw a point of it."""
+        new, info = blackjax.nuts.build_kernel()(
+            rng_key=key,
+            state=HMCState(*state),
+            logdensity_fn=log_density,
+            step_size=parameters.step_size[0],
+            inverse_mass_matrix=parameters.inverse_mass,
+            max_num_doublings=self.max_depth,
+        )
+        # A trajectory stops where the density is not finite, so such a point is one of its two ends.
+        ends = (info.trajectory_leftmost_state, info.trajectory_rightmost_state)
+        return KernelState(*new), KernelInfo(
+            acceptance_rate=jnp.nan_to_num(info.acceptance_rate, nan=0.0)[None],
+            diverging=info.is_divergent,
+            non_finite=_non_finite(ends[0]) | _non_finite(ends[1]),
+            num_evaluations=jnp.asarray(info.num_integration_steps),
+        )
+
+
+def acceptance(kernel: str, rate: Any) -> Float[np.ndarray, " 1"]:
+    """The acceptance rate that warm-up aims at, checked."""
+    return np.array([checks.real(f"target_acceptance of {kernel}", rate, low=0, high=1, closed="()")])
+
+
+def _hmc_step(
+    key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters, num_steps: int
+) -> tuple[KernelState, KernelInfo]:
+    new, info = blackjax.hmc.build_kernel()(
+        rng_key=key,
+        state=HMCState(*state),
+        logdensity_fn=log_density,
+        step_size=parameters.step_size[0],
+        inverse_mass_matrix=parameters.inverse_mass,
+        num_integration_steps=num_steps,
+    )
+    return KernelState(*new), KernelInfo(
+        acceptance_rate=jnp.asarray(info.acceptance_rate)[None],
+        diverging=jnp.asarray(info.is_divergent),
+        non_finite=_non_finite(info.proposal),
+        num_evaluations=jnp.asarray(num_steps),
+    )
+
+
+def _non_finite(state: Any) -> Bool[Array, ""]:
+    return ~(jnp.isfinite(state.logdensity) & jnp.all(jnp.isfinite(state.logdensity_grad)))

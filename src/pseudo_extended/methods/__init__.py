@@ -1,0 +1,8 @@
+"""Methods: how a target becomes a Markov chain of weighted points."""
+
+from pseudo_extended.methods.abstract import AbstractMethod as AbstractMethod
+from pseudo_extended.methods.abstract import Chain as Chain
+from pseudo_extended.methods.abstract import StepInfo as StepInfo
+from pseudo_extended.methods.abstract import WeightedPoints as WeightedPoints
+from pseudo_extended.methods.plain import Plain as Plain
+from pseudo_extended.methods.pseudo_extended import PseudoExtended as PseudoExtended

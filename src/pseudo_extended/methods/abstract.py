@@ -1,0 +1,77 @@
+"""What a method is: a Markov chain made from a target, and how each of its states yields weighted points.
+
+The loop knows nothing else, so every method shares its clock, its weights, its chunks and its progress bar.
+"""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+
+import equinox as eqx
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from pseudo_extended.target import Target
+from pseudo_extended.warmup import Stage
+
+
+class Chain(NamedTuple):
+    """All that a chain needs to go on: pytrees of arrays, whose sizes never change."""
+
+    state: PyTree
+    """What `step` moves."""
+    parameters: PyTree
+    """What warm-up tunes; frozen when the draws begin."""
+    adaptation: PyTree
+    """The state of warm-up itself."""
+
+
+class WeightedPoints(NamedTuple):
+    """The output of one draw: points on the unconstrained space, with log weights up to a constant."""
+
+    x: Float[Array, "particle d"]
+    log_weight: Float[Array, " particle"]
+    statistics: dict[str, Array]
+    """More numbers about this state, such as the temperatures."""
+
+
+class StepInfo(NamedTuple):
+    """What every method reports about one step; the loop counts it and the result keeps it."""
+
+    acceptance_rate: Float[Array, ""]
+    diverging: Bool[Array, ""]
+    non_finite: Bool[Array, ""]
+    num_evaluations: Int[Array, ""]
+
+
+class AbstractMethod(eqx.Module):
+    """A method: `init`, `step` and `points`, and `adapt` while warming up."""
+
+    num_particles: eqx.AbstractVar[int]
+    """How many weighted points a draw has."""
+
+    @abstractmethod
+    def check(self, target: Target) -> None:
+        """Refuse, in a sentence, a target that the method cannot sample."""
+
+    @abstractmethod
+    def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
+        """A chain that starts at the given points."""
+
+    @abstractmethod
+    def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[PyTree, Any]:
+        """The next state, and what happened on the way."""
+
+    @abstractmethod
+    def adapt(self, target: Target, chain: Chain, stage: Stage, info: Any) -> Chain:
+        """Learn from one iteration of warm-up, after its step."""
+
+    @abstractmethod
+    def points(self, target: Target, state: PyTree) -> WeightedPoints:
+        """The weighted points of a state."""
+
+    @abstractmethod
+    def report(self, info: Any) -> StepInfo:
+        """What the loop counts of what happened."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """A line about the method for tables and reports."""

@@ -1,0 +1,60 @@
+"""An ordinary kernel on the raw target: the baseline for everything else."""
+
+from typing import ClassVar
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Key
+
+from pseudo_extended import checks
+from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
+from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
+from pseudo_extended.target import Target
+from pseudo_extended.warmup import Stage, WindowedWarmup
+
+
+class Plain(AbstractMethod):
+    """NUTS, HMC, MALA or a random walk on the target itself, without pseudo-samples.
+
+    >>> import pseudo_extended as pe
+    >>> pe.Plain(pe.HMC(num_steps=20)).describe()
+    'HMC on the target'
+    """
+
+    kernel: AbstractKernel
+    warmup: WindowedWarmup
+    num_particles: ClassVar[int] = 1
+
+    def __init__(self, kernel: AbstractKernel | None = None, *, metric: str = "diagonal"):
+        self.kernel = checks.instance("kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel")
+        self.warmup = WindowedWarmup(metric)
+
+    def check(self, target: Target) -> None:
+        """Any target will do."""
+        del target
+
+    def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
+        """Start at the one given point."""
+        return start_chain(key, self.kernel, self.warmup, target.log_target, x[0])
+
+    def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[KernelState, KernelInfo]:
+        """One step of the kernel on log γ."""
+        return step_chain(key, self.kernel, target.log_target, chain)
+
+    def adapt(self, target: Target, chain: Chain, stage: Stage, info: KernelInfo) -> Chain:
+        """Step sizes and metric."""
+        del target
+        return adapt_chain(self.kernel, self.warmup, chain, stage, info)
+
+    def points(self, target: Target, state: KernelState) -> WeightedPoints:
+        """The point itself, with weight one."""
+        del target
+        return WeightedPoints(state.position[None], jnp.zeros(1), {"lp": state.log_density})
+
+    def report(self, info: KernelInfo) -> StepInfo:
+        """The kernel's own account."""
+        return report_step(info)
+
+    def describe(self) -> str:
+        """For tables."""
+        return f"{type(self.kernel).__name__} on the target"

@@ -1,0 +1,143 @@
+"""The loop: chains over cores, chunk by chunk, the one furthest behind first."""
+
+import time
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from pseudo_extended.methods import Chain
+from pseudo_extended.precision import double_precision
+from pseudo_extended.run.program import Programs, Record, chunk_input
+from pseudo_extended.run.progress import Reporter, Status
+from pseudo_extended.warmup import stages
+
+CHUNK_SECONDS = 0.3
+
+
+class Plan(NamedTuple):
+    """How long to run, and how it is cut up; only the first two change what comes out."""
+
+    num_warmup: int
+    num_draws: int
+    capacity: int
+    cores: int
+
+
+class Keys(NamedTuple):
+    """One stream for each use of randomness, so that a longer warm-up leaves the draws' own stream alone."""
+
+    start: Key[Array, ""]
+    init: Key[Array, ""]
+    warmup: Key[Array, ""]
+    draws: Key[Array, ""]
+
+
+@dataclass
+class Lane:
+    """One chain, or a few vectorised ones, on the way."""
+
+    numbers: np.ndarray
+    x: Float[np.ndarray, "... particle d"]
+    chain: Chain | None = None
+    done: int = 0
+    """Iterations of warm-up and draws."""
+    next_count: int = 1
+    records: list[Record] = field(default_factory=list)
+
+
+class Finished(NamedTuple):
+    """All draws of all chains, as NumPy arrays with leading axes (chain, draw)."""
+
+    record: Record
+    interrupted: bool
+
+
+def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, reporter: Reporter) -> Finished:
+    """Advance every lane to the end of the plan, or to a Ctrl-C, which keeps the draws there are.
+
+    Threads do: the compiled programs run outside Python's lock. Each worker advances one lane by one chunk, always
+    the lane that is furthest behind, so that an interrupted run leaves chains of about equal length.
+    """
+    total = plan.num_warmup + plan.num_draws
+    warmup_plan = stages(plan.num_warmup)
+    began, divergences, interrupted = time.monotonic(), 0, False
+
+    def advance(lane: Lane) -> tuple[Lane, int]:
+        with double_precision():
+            return lane, _advance(programs, lane, plan, keys, warmup_plan)
+
+    waiting, running = list(lanes), set[Future[tuple[Lane, int]]]()
+    with ThreadPoolExecutor(plan.cores) as pool:
+        while waiting or running:
+            try:
+                while waiting and not interrupted and len(running) < plan.cores:
+                    lane = min(waiting, key=lambda lane: lane.done)
+                    waiting.remove(lane)
+                    running.add(pool.submit(advance, lane))
+                if interrupted and not running:
+                    break
+                finished, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    lane, new_divergences = future.result()
+                    divergences += new_divergences
+                    if lane.done < total:
+                        waiting.append(lane)
+                if finished:
+                    done = sum(lane.done for lane in lanes)
+                    warming = min(lane.done for lane in lanes) < plan.num_warmup
+                    rate = done / max(time.monotonic() - began, 1e-9)
+                    reporter.show(Status(done, total * len(lanes), warming, divergences, rate))
+            except KeyboardInterrupt:
+                if interrupted:
+                    raise
+                interrupted = True
+                reporter.say("stopping after the chunks under way; press Ctrl-C again to lose them")
+    return Finished(_collect(lanes), interrupted)
+
+
+def _advance(programs: Programs, lane: Lane, plan: Plan, keys: Keys, warmup_plan: Any) -> int:
+    """One chunk of one lane; the number of divergences after warm-up."""
+    began = time.monotonic()
+    if lane.chain is None:
+        lane.chain = jax.block_until_ready(programs.start(keys.init, lane.numbers, lane.x))
+        began = time.monotonic()
+    warming = lane.done < plan.num_warmup
+    first = lane.done if warming else lane.done - plan.num_warmup
+    count = min(lane.next_count, (plan.num_warmup if warming else plan.num_draws) - first, plan.capacity)
+    if warming:
+        chunk = chunk_input(keys.warmup, first, count, plan.capacity, warmup_plan)
+    else:
+        chunk = chunk_input(keys.draws, first, count, plan.capacity, None)
+    chain, record = jax.block_until_ready(programs.advance(chunk, lane.numbers, lane.chain))
+    lane.chain = chain
+    divergences = 0
+    if not warming:
+        kept = jax.tree.map(lambda leaf: _to_host(leaf, lane.numbers.ndim, count), record)
+        lane.records.append(kept)
+        divergences = int(kept.statistics["diverging"].sum())
+    lane.done += count
+    # A chunk should take about CHUNK_SECONDS: seldom enough to cost nothing, often enough for a bar and a Ctrl-C.
+    pace = CHUNK_SECONDS * count / max(time.monotonic() - began, 1e-9)
+    lane.next_count = int(np.clip(pace, 1, 8 * lane.next_count))
+    return divergences
+
+
+def _to_host(leaf: Array, lane_ndim: int, count: int) -> np.ndarray:
+    """The part of a buffer that was filled, with a leading axis of chains."""
+    host = np.asarray(leaf)
+    return (host if lane_ndim else host[None])[:, :count].copy()
+
+
+def _collect(lanes: list[Lane]) -> Record:
+    """The draws that every chain has."""
+    per_lane = [
+        jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *lane.records) for lane in lanes if lane.records
+    ]
+    if len(per_lane) < len(lanes):
+        raise KeyboardInterrupt("interrupted before every chain had a draw: there is nothing to return")
+    num_draws = min(record.x.shape[1] for record in per_lane)
+    return jax.tree.map(lambda *parts: np.concatenate([part[:, :num_draws] for part in parts]), *per_lane)

@@ -1,0 +1,106 @@
+"""Before any long work: is the density what a density must be, and if not, which parameter is at fault?"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from pseudo_extended.target import Target
+
+
+def check_densities(target: Target) -> list[str]:
+    """Refuse a density that is not one float; sentences about what is only doubtful."""
+    doubts = []
+    parts = {"log_density": target.log_density, "log_likelihood": target.log_likelihood}
+    parts["base" if target.log_likelihood is None else "log_prior"] = getattr(target.base, "function", None)
+    for name, function in parts.items():
+        if function is not None:
+            doubts += _check_density(target, name, function)
+    return doubts
+
+
+def _check_density(target: Target, name: str, function: Callable[[Any], Any]) -> list[str]:
+    example = jax.tree.unflatten(target.treedef, [jnp.asarray(leaf) for leaf in target.example])
+    try:
+        value = jax.eval_shape(function, example)
+    except Exception as error:
+        error.add_note(
+            f"pseudo-extended called {name} with a position of {_shapes(target)} to see whether JAX can trace it; "
+            "the error above came out of that call."
+        )
+        raise
+    if not hasattr(value, "shape"):
+        raise TypeError(f"{name} must return one float, a JAX scalar; got {type(value).__name__}.")
+    if value.shape != ():
+        raise ValueError(
+            f"{name} must return one float, a scalar; got an array of shape {value.shape}. Sum it, if its entries are "
+            "the log densities of independent parts."
+        )
+    if not jnp.issubdtype(value.dtype, jnp.floating):
+        raise TypeError(f"{name} must return a float; got {value.dtype}.")
+    if value.dtype != jnp.float64:
+        return [f"{name} returns {value.dtype}: it is computed in low precision somewhere, which limits step sizes."]
+    return []
+
+
+def explain(target: Target, u: Float[Array, " d"], tried: str, *, needs_gradient: bool) -> str:
+    """A sentence about a start at which the target is not finite, naming the parameter at fault where one is."""
+    position = dict(zip(target.names, jax.tree.leaves(target.constrain(u)), strict=True))
+    shown = ", ".join(f"{name} = {_short(value)}" for name, value in position.items())
+    path = target.path_point(u)
+    value = float(target.log_target(u))
+    where = f"after {tried}, for instance at {shown}"
+    if target.base is not None and not np.isfinite(float(path.log_base)):
+        name = "log_prior" if target.log_likelihood is not None else "the base's log density"
+        return f"{name} must be finite at the start; it is {float(path.log_base):g} {where}{_blame(target, u)}."
+    if not np.isfinite(value):
+        raw = float(path.log_target)
+        return f"the log density must be finite at the start; it is {raw:g} {where}{_blame(target, u)}."
+    if needs_gradient:
+        gradient = np.asarray(jax.grad(target.log_target)(u))
+        names = [name for name, part in _split(target, gradient) if not np.all(np.isfinite(part))]
+        return (
+            f"the gradient of the log density must be finite at the start; it is not for parameter "
+            f"{', '.join(map(repr, names))} {where}."
+        )
+    raise AssertionError("nothing to explain: the start is finite")
+
+
+def _blame(target: Target, u: Float[Array, " d"]) -> str:
+    """The parameters of which one alone, moved elsewhere, makes the target finite."""
+    finite = jax.jit(jax.vmap(lambda u: jnp.isfinite(target.log_target(u))))
+    rng = np.random.default_rng(0)
+    start, guilty = 0, []
+    for parameter in target.parameters:
+        moved = np.tile(np.asarray(u), (64, 1))
+        # From close by to far away, on both sides of zero and of where it was.
+        scales = np.repeat([0.1, 1.0, 10.0, 100.0], 8)[:, None]
+        noise = scales * rng.normal(size=(32, parameter.size))
+        place = slice(start, start + parameter.size)
+        moved[:32, place] += noise
+        moved[32:, place] = noise
+        if np.any(np.asarray(finite(moved))):
+            guilty.append(repr(parameter.name))
+        start += parameter.size
+    if not guilty:
+        return ", and no single parameter is at fault"
+    noun = "parameter" if len(guilty) == 1 else "one of the parameters"
+    return f"; {noun} {', '.join(guilty)} is at fault: moving it alone makes it finite"
+
+
+def _split(target: Target, flat: np.ndarray) -> list[tuple[str, np.ndarray]]:
+    ends = np.cumsum([parameter.size for parameter in target.parameters])[:-1]
+    return list(zip(target.names, np.split(flat, ends), strict=True))
+
+
+def _shapes(target: Target) -> str:
+    return ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in target.parameters)
+
+
+def _short(value: Any) -> str:
+    flat = np.ravel(np.asarray(value))
+    text = ", ".join(f"{number:.4g}" for number in flat[:4])
+    return text if np.ndim(value) == 0 else f"[{text}{', ...' if flat.size > 4 else ''}]"

@@ -1,0 +1,168 @@
+"""The compiled programs of a run: start a chain, and advance it by a chunk of draws. The only scan over draws.
+
+One program advances one chain (or a fixed number of them, vectorised), by any number of iterations up to its
+capacity, in warm-up and after it. So a run compiles it once, and no draw can depend on how the run is cut up.
+"""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key, PyTree
+
+from pseudo_extended.methods import AbstractMethod, Chain
+from pseudo_extended.target import Target
+from pseudo_extended.warmup import Stage
+
+CHUNK_BYTES = 2**21
+MAX_CAPACITY = 4096
+
+
+class Record(NamedTuple):
+    """What is kept of a draw; in a chunk, with a leading axis of its capacity."""
+
+    x: Float[Array, "*batch particle d"]
+    log_weight: Float[Array, "*batch particle"]
+    statistics: dict[str, Array]
+
+
+class ChunkInput(NamedTuple):
+    """Which iterations to run; the same for every chain of a vectorised program."""
+
+    key: Key[Array, ""]
+    first: Int[np.ndarray, ""]
+    """Draw (or iteration of warm-up) to begin with; draw t of chain c uses fold_in(fold_in(key, c), t)."""
+    count: Int[np.ndarray, ""]
+    """How many, at most the capacity."""
+    adapts: Bool[np.ndarray, ""]
+    """Whether this is warm-up."""
+    stages: Stage
+    """What each iteration of warm-up does, padded to the capacity."""
+
+
+class Programs(NamedTuple):
+    """Compiled for one target and method."""
+
+    start: Callable[..., Chain]
+    """(key, chain number, starting points) -> chain."""
+    advance: Callable[..., tuple[Chain, Record]]
+    """(chunk input, chain number, chain) -> the chain after it, and the records of its draws."""
+
+
+def build_programs(
+    target: Target, method: AbstractMethod, *, capacity: int, thin: int, lanes: int, x: Float[np.ndarray, "lane n d"]
+) -> Programs:
+    """Compile both programs, for `lanes` chains at a time; one lane has no axis for it."""
+    arrays, static = eqx.partition((target, method), eqx.is_array)
+
+    def start(arrays: PyTree, key: Any, number: Any, x: Any) -> Chain:
+        target, method = eqx.combine(arrays, static)
+        return method.init(jax.random.fold_in(key, number), target, x)
+
+    def advance(arrays: PyTree, chunk: ChunkInput, number: Any, chain: Chain) -> tuple[Chain, Record]:
+        target, method = eqx.combine(arrays, static)
+        key = jax.random.fold_in(chunk.key, number)
+        blank = jax.eval_shape(lambda chain: _record(method, target, chain, key), chain)
+        buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), blank)
+
+        def draw(i: Array, carry: tuple[Chain, Record]) -> tuple[Chain, Record]:
+            chain, buffers = carry
+            key_draw = jax.random.fold_in(key, chunk.first + i)
+            stage = jax.tree.map(lambda plan: jnp.asarray(plan)[i], chunk.stages)
+            chain, record = _draw(method, target, chain, key_draw, thin, stage, chunk.adapts)
+            return chain, jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), buffers, record)
+
+        return jax.lax.fori_loop(0, chunk.count, draw, (chain, buffers))
+
+    numbers = np.arange(lanes)
+    if lanes > 1:
+        start = jax.vmap(start, in_axes=(None, None, 0, 0))
+        advance = jax.vmap(advance, in_axes=(None, None, 0, 0))
+    else:
+        numbers, x = numbers[0], x[0]
+    key = jax.random.key(0, impl="threefry2x32")
+    compiled_start = compile_once(start, arrays, key, numbers, x)
+    chunk = chunk_input(key, 0, 0, capacity, None)
+    chain = jax.eval_shape(start, arrays, key, numbers, x)
+    compiled_advance = compile_once(advance, arrays, chunk, numbers, chain)
+    return Programs(
+        lambda key, numbers, x: compiled_start(arrays, key, numbers, x),
+        lambda chunk, numbers, chain: compiled_advance(arrays, chunk, numbers, chain),
+    )
+
+
+def chunk_input(key: Key[Array, ""], first: int, count: int, capacity: int, plan: Stage | None) -> ChunkInput:
+    """The input for draws `first` to `first + count`; `plan` is the whole of warm-up, or None after it."""
+
+    def pad(stage: np.ndarray) -> np.ndarray:
+        padded = np.zeros(capacity, bool)
+        padded[:count] = stage[first : first + count]
+        return padded
+
+    blank = Stage(*(np.zeros(first + count, bool) for _ in Stage._fields))
+    stages = Stage(*(pad(np.asarray(stage)) for stage in (plan or blank)))
+    return ChunkInput(key, np.asarray(first), np.asarray(count), np.asarray(plan is not None), stages)
+
+
+def capacity_for(target: Target, method: AbstractMethod) -> int:
+    """Draws in a chunk: about two megabytes of them, so that memory is bounded and a copy costs nothing."""
+    bytes_a_draw = 8 * method.num_particles * (target.dim + 4)
+    return int(np.clip(2 ** int(np.log2(max(CHUNK_BYTES / bytes_a_draw, 1))), 16, MAX_CAPACITY))
+
+
+def _draw(
+    method: AbstractMethod,
+    target: Target,
+    chain: Chain,
+    key: Key[Array, ""],
+    thin: int,
+    stage: Stage,
+    adapts: Bool[Array, ""],
+) -> tuple[Chain, Record]:
+    """`thin` steps, of which the last is kept; in warm-up each draw is one update of the parameters."""
+    if thin > 1:
+
+        def skip(j: Array, state: PyTree) -> PyTree:
+            return method.step(jax.random.fold_in(key, j), target, chain._replace(state=state))[0]
+
+        chain = chain._replace(state=jax.lax.fori_loop(1, thin, skip, chain.state))
+    state, info = method.step(key, target, chain)
+    chain = chain._replace(state=state)
+    chain = jax.lax.cond(adapts, lambda chain: method.adapt(target, chain, stage, info), lambda chain: chain, chain)
+    points = method.points(target, chain.state)
+    statistics = points.statistics | method.report(info)._asdict()
+    return chain, Record(points.x, points.log_weight, statistics)
+
+
+def _record(method: AbstractMethod, target: Target, chain: Chain, key: Key[Array, ""]) -> Record:
+    """For its shapes only."""
+    stage = Stage(*(jnp.asarray(False) for _ in Stage._fields))
+    return _draw(method, target, chain, key, 1, stage, jnp.asarray(False))[1]
+
+
+_compiled: OrderedDict[str, Callable[..., Any]] = OrderedDict()
+_compiled_lock = Lock()
+_MAX_COMPILED = 64
+
+
+def compile_once(function: Callable[..., Any], *args: Any) -> Callable[..., Any]:
+    """`function` compiled for arguments like `args`, from memory if the very same program was compiled before.
+
+    The program is traced anew each time and looked up by its lowered text, data included. `jax.jit` would look it up
+    by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
+    """
+    lowered = jax.jit(function).lower(*args)
+    identity = hashlib.sha256(lowered.as_text().encode()).hexdigest()
+    with _compiled_lock:
+        if identity not in _compiled:
+            _compiled[identity] = lowered.compile()
+        _compiled.move_to_end(identity)
+        while len(_compiled) > _MAX_COMPILED:
+            _compiled.popitem(last=False)
+        return _compiled[identity]

@@ -1,0 +1,130 @@
+"""Progress of a run: a bar in a terminal or notebook, a line now and then in a log, or nothing."""
+
+import sys
+import time
+from typing import NamedTuple, Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+class Status(NamedTuple):
+    """Where a run is, summed over its chains."""
+
+    done: int
+    total: int
+    warming: bool
+    divergences: int
+    rate: float
+    """Iterations a second."""
+
+    @property
+    def seconds_left(self) -> float:
+        """At the present rate."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else float("inf")
+
+    def describe(self) -> str:
+        """One line.
+
+        >>> Status(500, 2000, False, 3, 250.0).describe()
+        'sampling 500/2000 (25%), 250 it/s, 3 divergences, 6 s left'
+        """
+        phase = "warm-up" if self.warming else "sampling"
+        percent = 100 * self.done // max(self.total, 1)
+        rate = f"{self.rate:.0f} it/s" if self.rate >= 10 else f"{self.rate:.2g} it/s"
+        return (
+            f"{phase} {self.done}/{self.total} ({percent}%), {rate}, "
+            f"{self.divergences} divergences, {self.seconds_left:.0f} s left"
+        )
+
+
+class Reporter(Protocol):
+    """Shows a status; `close` is called once, also after an interruption."""
+
+    def say(self, text: str) -> None:
+        """Something that is not a status, such as that it compiles."""
+
+    def show(self, status: Status) -> None:
+        """The newest status."""
+
+    def close(self) -> None:
+        """Nothing more will come."""
+
+
+class Silent:
+    """Shows nothing."""
+
+    def say(self, text: str) -> None:
+        """Nothing."""
+
+    def show(self, status: Status) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+class Lines:
+    """A plain line every ten seconds and at the end, for logs."""
+
+    def __init__(self, seconds: float = 10.0):
+        self.seconds = seconds
+        self.last = time.monotonic()
+
+    def say(self, text: str) -> None:
+        """A line at once."""
+        sys.stderr.write(f"pseudo-extended: {text}\n")
+        sys.stderr.flush()
+
+    def show(self, status: Status) -> None:
+        """A line if the last is old enough, or the run is over."""
+        if time.monotonic() - self.last >= self.seconds or status.done == status.total:
+            self.last = time.monotonic()
+            self.say(status.describe())
+
+    def close(self) -> None:
+        """Lines need no end."""
+
+
+class Bar:
+    """A live bar with rate, divergences and time left."""
+
+    def __init__(self, console: Console):
+        self.progress = Progress(
+            TextColumn("{task.description:<9}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[divergences]} divergences"),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=console,
+        )
+        self.task = self.progress.add_task("compiling", total=None, rate="", divergences=0)
+        self.progress.start()
+
+    def say(self, text: str) -> None:
+        """As the bar's title."""
+        self.progress.update(self.task, description=text.split()[0])
+
+    def show(self, status: Status) -> None:
+        """Move the bar."""
+        self.progress.update(
+            self.task,
+            description="warm-up" if status.warming else "sampling",
+            completed=status.done,
+            total=status.total,
+            rate=f"{status.rate:,.0f} it/s" if status.rate >= 10 else f"{status.rate:.2g} it/s",
+            divergences=status.divergences,
+        )
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        self.progress.stop()
+
+
+def reporter(progress: bool) -> Reporter:
+    """The reporter that suits where the output goes."""
+    if not progress:
+        return Silent()
+    console = Console(stderr=True)
+    return Bar(console) if console.is_terminal or console.is_jupyter else Lines()

@@ -1,0 +1,128 @@
+"""`sample`: the one way to run any method on any target."""
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+
+from pseudo_extended import checks
+from pseudo_extended.analysis.result import Result
+from pseudo_extended.methods import AbstractMethod, PseudoExtended
+from pseudo_extended.precision import in_double_precision
+from pseudo_extended.run.loop import Keys, Lane, Plan, run_lanes
+from pseudo_extended.run.preflight import check_densities
+from pseudo_extended.run.program import build_programs, capacity_for
+from pseudo_extended.run.progress import reporter
+from pseudo_extended.run.starts import starting_points, target_from
+from pseudo_extended.target import Target
+
+
+@in_double_precision
+def sample(
+    target: Target | Callable[[Any], Any],
+    init: Any = None,
+    *,
+    method: AbstractMethod | None = None,
+    draws: int = 1000,
+    warmup: int = 1000,
+    chains: int = 4,
+    seed: int | None = None,
+    thin: int = 1,
+    progress: bool = True,
+    cores: int | None = None,
+    vectorize: int = 1,
+    chunk: int | None = None,
+) -> Result:
+    """Sample a target, and return weighted points.
+
+    Args:
+        target: A `Target`, or a JAX function that returns the log density of a position.
+        init: One position, around which the chains start over-dispersed (uniformly within 1 of it on the
+            unconstrained scale); a batch of positions, with a leading axis, which are used as they are; a function of
+            a JAX random key; or None, when the target has a base that can be sampled. With a plain function, a vector
+            is one position, a matrix is a batch of vectors, and a dict is one position.
+        method: How to sample; pseudo-extended NUTS with free temperatures and N = 5 unless given.
+        draws: Draws to keep of each chain.
+        warmup: Iterations before them, in which step sizes and metric are tuned.
+        chains: Independent chains.
+        seed: A non-negative integer. Draw t of chain c depends on it, c and t, and on nothing else of the run. None
+            takes one from the operating system; `result.seed` tells which.
+        thin: Steps for each draw that is kept.
+        progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
+        cores: Chains that run at the same time; by default as many as the process may use.
+        vectorize: Chains that share one vectorised program. 1 is fastest for NUTS on a CPU. Draws are the same to
+            the bit for elementwise densities; where the density multiplies matrices XLA may choose another routine
+            for more chains, and rounding differs.
+        chunk: Draws that one call into the compiled program may make, at most; by default about two megabytes of them.
+
+    Returns:
+        A `Result`. After Ctrl-C, the draws that every chain has.
+
+    >>> import jax.numpy as jnp, pseudo_extended as pe
+    >>> def log_density(x):                                   # two normals, far apart
+    ...     return jnp.logaddexp(-0.5 * jnp.sum((x - 4) ** 2), -0.5 * jnp.sum((x + 4) ** 2))
+    >>> result = pe.sample(log_density, jnp.zeros(1), draws=500, warmup=500, chains=2, seed=1, progress=False)
+    >>> result.weights.shape
+    (2, 500, 5)
+    """
+    if not isinstance(target, Target):
+        target = target_from(target, init)
+    method = checks.instance("method", PseudoExtended() if method is None else method, AbstractMethod, "a method")
+    num_draws = checks.integer("draws", draws, minimum=1)
+    num_warmup = checks.integer("warmup", warmup, minimum=0)
+    num_chains = checks.integer("chains", chains, minimum=1)
+    num_lanes = min(checks.integer("vectorize", vectorize, minimum=1), num_chains)
+    thin = checks.integer("thin", thin, minimum=1)
+    checks.choice("progress", progress, (True, False))
+    num_cores = _available_cores() if cores is None else checks.integer("cores", cores, minimum=1)
+    capacity = capacity_for(target, method) if chunk is None else checks.integer("chunk", chunk, minimum=1)
+    seed = secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0)
+
+    method.check(target)
+    doubts = check_densities(target)
+    root = jax.random.key(seed, impl="threefry2x32")
+    keys = Keys(*(jax.random.fold_in(root, i) for i in range(len(Keys._fields))))
+    clock = time.perf_counter()
+    report = reporter(progress)
+    try:
+        x = starting_points(target, init, keys.start, num_chains, method.num_particles, needs_gradient=True)
+        report.say("compiling")
+        lanes = _lanes(x, num_lanes)
+        programs = build_programs(
+            target, method, capacity=capacity, thin=thin, lanes=num_lanes, x=x[: max(num_lanes, 1)]
+        )
+        compiled = time.perf_counter()
+        plan = Plan(num_warmup, num_draws, capacity, num_cores)
+        finished = run_lanes(programs, lanes, plan, keys, report)
+    finally:
+        report.close()
+    record = jax.tree.map(lambda leaf: leaf[:num_chains], finished.record)
+    return Result(
+        target=target,
+        unconstrained=record.x,
+        log_weights=record.log_weight,
+        statistics=record.statistics,
+        method=method.describe(),
+        seed=seed,
+        seconds={"compile": compiled - clock, "run": time.perf_counter() - compiled},
+        interrupted=finished.interrupted,
+        doubts=tuple(doubts),
+    )
+
+
+def _available_cores() -> int:
+    """The cores this process may use, which a container or batch system may have limited."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _lanes(x: np.ndarray, num_lanes: int) -> list[Lane]:
+    """Chains in groups of `num_lanes`; a last group that is not full gets copies of the last chain, dropped later."""
+    if num_lanes == 1:
+        return [Lane(np.asarray(c), points) for c, points in enumerate(x)]
+    numbers = np.arange(-(-len(x) // num_lanes) * num_lanes)
+    padded = x[np.minimum(numbers, len(x) - 1)]
+    return [Lane(numbers[i : i + num_lanes], padded[i : i + num_lanes]) for i in range(0, len(numbers), num_lanes)]

@@ -1,0 +1,122 @@
+"""Where the chains start: from what the user gave, tried until the density is finite there, or explained."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from pseudo_extended import checks
+from pseudo_extended.run.preflight import explain
+from pseudo_extended.target import Target
+
+Proposal = Callable[[Any, int, int], Float[Array, " d"]]
+
+
+class Starts(NamedTuple):
+    """A way to propose starting points: (key, number of the point, attempt) -> unconstrained vector."""
+
+    propose: Proposal
+    max_attempts: int
+    origin: str
+
+
+def starting_points(
+    target: Target, init: Any, key: Key[Array, ""], num_chains: int, num_particles: int, *, needs_gradient: bool
+) -> Float[np.ndarray, "chain particle d"]:
+    """A point for every pseudo-sample of every chain, at which the target is finite."""
+    starts = _starts(target, init)
+    finite = jax.jit(jax.vmap(lambda u: _is_finite(target, u, needs_gradient)))
+    num_points = num_chains * num_particles
+    keys = [
+        jax.random.fold_in(jax.random.fold_in(key, chain), particle)
+        for chain in range(num_chains)
+        for particle in range(num_particles)
+    ]
+    x = np.zeros((num_points, target.dim))
+    todo: Int[np.ndarray, " point"] = np.arange(num_points)
+    for attempt in range(starts.max_attempts):
+        for i in todo:
+            x[i] = np.asarray(starts.propose(jax.random.fold_in(keys[i], attempt), int(i), attempt))
+        todo = np.flatnonzero(~np.asarray(finite(x)))
+        if todo.size == 0:
+            return x.reshape(num_chains, num_particles, target.dim)
+    tried = f"{starts.max_attempts} {starts.origin}"
+    raise ValueError(explain(target, jnp.asarray(x[todo[0]]), tried, needs_gradient=needs_gradient))
+
+
+def _is_finite(target: Target, u: Float[Array, " d"], needs_gradient: bool) -> Bool[Array, ""]:
+    value, gradient = jax.value_and_grad(target.log_target)(u) if needs_gradient else (target.log_target(u), 0.0)
+    # The path must be finite too: a base that vanishes where the target does not cannot lead to it.
+    path = target.path_point(u)
+    return jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient)) & jnp.isfinite(path.log_base)
+
+
+def _starts(target: Target, init: Any) -> Starts:
+    if init is None:
+        if target.base is None or not target.base.can_sample:
+            raise TypeError(
+                "init must be a position, a batch of positions or a function of a random key, unless the target has a "
+                "base that can be sampled (pe.Normal(), or sample_prior= with log_prior and log_likelihood); got None."
+            )
+        return Starts(lambda key, i, attempt: target.draw_base(key), 100, "draws from the base")
+    if callable(init):
+        return Starts(lambda key, i, attempt: _unconstrain(target, init(key)), 100, "values of the function init")
+    batch = _batch(target, init)
+    if batch is None:
+        centre = _unconstrain(target, init)
+        attempts = 12
+
+        def near(key: Any, i: int, attempt: int) -> Float[Array, " d"]:
+            # Over-dispersed at first, then closer and closer, at last the position itself.
+            width = 0.0 if attempt == attempts - 1 else 2.0**-attempt
+            return centre + width * jax.random.uniform(key, centre.shape, float, -1.0, 1.0)
+
+        return Starts(near, attempts, "points around init, init itself among them")
+    return Starts(lambda key, i, attempt: batch[(i + attempt) % len(batch)], len(batch), "points of the batch init")
+
+
+def _batch(target: Target, init: Any) -> Float[np.ndarray, "batch d"] | None:
+    """A batch of positions, flattened and unconstrained; None if `init` is a single position."""
+    leaves = jax.tree.leaves(init)
+    same_structure = jax.tree.structure(init) == target.treedef
+    if not same_structure or not all(
+        np.ndim(leaf) == len(parameter.shape) + 1 for leaf, parameter in zip(leaves, target.parameters, strict=True)
+    ):
+        return None
+    arrays = target.leaves("init", init, batch_ndim=1)
+    sizes = {len(array) for array in arrays}
+    if len(sizes) != 1 or 0 in sizes:
+        raise ValueError(f"init as a batch must have one length, at least 1, for every parameter; got {sorted(sizes)}.")
+    positions = [jax.tree.unflatten(target.treedef, [array[i] for array in arrays]) for i in range(sizes.pop())]
+    return np.stack([_unconstrain(target, position) for position in positions])
+
+
+def _unconstrain(target: Target, position: Any) -> Float[np.ndarray, " d"]:
+    target.leaves("init", position)
+    outside = target.outside_bounds(position)
+    if outside is not None:
+        raise ValueError(f"init for {outside}.")
+    return np.asarray(target.unconstrain(position))
+
+
+def target_from(function: Any, init: Any) -> Target:
+    """A target from a plain function: one array of shape (d,), a batch of them, or a pytree shows its position."""
+    checks.function("target", function)
+    if init is None:
+        raise TypeError("init must be given with a plain function, to show the shape of its position; got None.")
+    if callable(init):
+        example = init(jax.random.key(0, impl="threefry2x32"))
+    elif hasattr(init, "__array__") or isinstance(init, (list, tuple, float, int)):
+        array = checks.float_array("init", init)
+        if array.ndim > 2:
+            raise ValueError(
+                "init for a plain function must be one vector or a batch of vectors, shape (d,) or (starts, d); got "
+                f"shape {array.shape}. For a position of another shape, pass pe.Target(log_density, example)."
+            )
+        example = array[0] if array.ndim == 2 and len(array) else array
+    else:
+        example = init
+    return Target(function, example)

@@ -1,0 +1,313 @@
+"""Target: log γ on an unconstrained vector, with its base, its names and the map back to the user's space."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key, PyTree, Shaped
+
+from pseudo_extended import checks
+from pseudo_extended.bases import AbstractBase, Base
+from pseudo_extended.precision import in_double_precision
+from pseudo_extended.transforms import Bounds, bounds_from
+
+
+class PathPoint(NamedTuple):
+    """What a point on the path from base to target needs: log γ_β = log_base + β · delta."""
+
+    log_base: Float[Array, "*batch"]
+    """log γ0(x); zero when there is no base."""
+    delta: Float[Array, "*batch"]
+    """Δ(x) = log γ(x) - log γ0(x)."""
+
+    @property
+    def log_target(self) -> Float[Array, "*batch"]:
+        """log γ(x), the end of the path at β = 1."""
+        return self.log_base + self.delta
+
+
+class Parameter(NamedTuple):
+    """One leaf of the user's position: its name, shape and labels in the output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dims: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How many coordinates of the flat vector it takes."""
+        return int(np.prod(self.shape, dtype=int))
+
+
+class Target(eqx.Module):
+    """A density to sample, known up to a constant.
+
+    `log_density` is a JAX function of a `position`: an array, a dict of arrays or any pytree of them, shaped like
+    `example`. A Bayesian model that can split itself gives `log_prior` and `log_likelihood` instead, and the prior is
+    then the base (and `sample_prior`, a function of a random key, draws starts from it).
+
+    `bounds` maps the name of a parameter to `(lower, upper)`, either of them None; for a position that is one plain
+    array it is the pair itself. `names` names the parameters (one name for a plain array, which is otherwise `x`; a
+    dict names its own). `dims` and `coords` label the axes of the output, as in ArviZ.
+
+    >>> def log_density(p):
+    ...     return -jnp.sum(p["theta"] ** 2) / p["tau"] - p["tau"]
+    >>> target = Target(log_density, {"theta": np.zeros(3), "tau": 1.0}, bounds={"tau": (0, None)})
+    >>> target.names, target.dim
+    (('tau', 'theta'), 4)
+    """
+
+    log_density: Callable[[PyTree], Array] | None
+    log_likelihood: Callable[[PyTree], Array] | None
+    base: AbstractBase | None
+    bounds: tuple[Bounds | None, ...]
+    example: tuple[Float[np.ndarray, "..."], ...]
+    parameters: tuple[Parameter, ...] = eqx.field(static=True)
+    treedef: Any = eqx.field(static=True)
+    coords: tuple[tuple[str, tuple[Any, ...]], ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        log_density: Callable[[PyTree], Array] | None = None,
+        example: PyTree = None,
+        *,
+        log_prior: Callable[[PyTree], Array] | None = None,
+        log_likelihood: Callable[[PyTree], Array] | None = None,
+        sample_prior: Callable[[Any], PyTree] | None = None,
+        base: AbstractBase | None = None,
+        bounds: Mapping[str, Any] | tuple[Any, Any] | None = None,
+        names: str | Sequence[str] | None = None,
+        dims: Mapping[str, Sequence[str]] | None = None,
+        coords: Mapping[str, Sequence[Any]] | None = None,
+    ):
+        self.log_density, self.log_likelihood, self.base = _densities(
+            log_density, log_prior, log_likelihood, sample_prior, base
+        )
+        paths, self.treedef = _flatten(example)
+        parameter_names = _names(names, [path for path, _ in paths])
+        self.example = tuple(
+            checks.float_array(f"example for parameter {name!r}", leaf)
+            for name, (_, leaf) in zip(parameter_names, paths, strict=True)
+        )
+        shapes = {name: leaf.shape for name, leaf in zip(parameter_names, self.example, strict=True)}
+        self.parameters = _label(shapes, dims or {})
+        self.coords = _coords(self.parameters, coords or {})
+        self.bounds = _bounds(shapes, bounds)
+        if self.base is not None:
+            self.base.check("base", self.dim)
+        if self.dim == 0:
+            raise ValueError("example must hold at least one number; got an empty position.")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The parameters' names, in the order of the flat vector."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def dim(self) -> int:
+        """d, the length of the unconstrained vector."""
+        return sum(parameter.size for parameter in self.parameters)
+
+    def path_point(self, u: Float[Array, " d"]) -> PathPoint:
+        """log γ0 and Δ at the unconstrained `u`: one evaluation of the user's functions."""
+        position, log_det = self.constrain_with_log_det(u)
+        if self.base is None:
+            log_base = jnp.zeros(())
+        else:
+            log_base = _scalar(self.base.log_density(u, position, log_det))
+        if self.log_density is None:
+            assert self.log_likelihood is not None
+            return PathPoint(log_base, _scalar(self.log_likelihood(position)))
+        return PathPoint(log_base, _scalar(self.log_density(position)) + log_det - log_base)
+
+    def log_target(self, u: Float[Array, " d"]) -> Float[Array, ""]:
+        """log γ on the unconstrained space; a value that is no log density (nan, +inf) is a point of density zero."""
+        return zero_if_invalid(self.path_point(u).log_target)
+
+    def constrain(self, u: Float[Array, " d"]) -> PyTree:
+        """The user's position from the unconstrained vector."""
+        return self.constrain_with_log_det(u)[0]
+
+    @in_double_precision
+    def unconstrain(self, position: PyTree) -> Float[Array, " d"]:
+        """The unconstrained vector of a user's position, which must have the structure and shapes of the example."""
+        return jnp.concatenate(
+            [
+                jnp.ravel(leaf) if bounds is None else bounds.unconstrain(jnp.ravel(leaf))
+                for leaf, bounds in zip(self.leaves("position", position), self.bounds, strict=True)
+            ]
+        )
+
+    def leaves(self, what: str, position: PyTree, batch_ndim: int = 0) -> list[Float[np.ndarray, "..."]]:
+        """The arrays of `position`, checked against the example; `what` names the argument in an error."""
+        paths, treedef = _flatten(position)
+        if treedef != self.treedef:
+            raise ValueError(
+                f"{what} must have the structure of the target's position, {_structure(self.names)}; "
+                f"got {_structure([_path_name(path) or type(position).__name__ for path, _ in paths])}."
+            )
+        arrays = []
+        for (_, leaf), parameter in zip(paths, self.parameters, strict=True):
+            array = checks.float_array(f"{what} for parameter {parameter.name!r}", leaf)
+            if array.shape[batch_ndim:] != parameter.shape or array.ndim < batch_ndim:
+                raise ValueError(
+                    f"{what} for parameter {parameter.name!r} must have shape {parameter.shape}; got {array.shape}."
+                )
+            arrays.append(array)
+        return arrays
+
+    def outside_bounds(self, position: PyTree) -> str | None:
+        """A sentence about the first parameter of `position` that is not inside its bounds, or None."""
+        for leaf, parameter, bounds in zip(
+            self.leaves("position", position), self.parameters, self.bounds, strict=True
+        ):
+            if bounds is None:
+                continue
+            flat = np.ravel(leaf)
+            bad = ~((flat > bounds.lower) & (flat < bounds.upper))
+            if bad.any():
+                i = int(np.argmax(bad))
+                return (
+                    f"parameter {parameter.name!r} must lie inside ({bounds.lower[i]:g}, {bounds.upper[i]:g}); "
+                    f"got {flat[i]:g}"
+                )
+        return None
+
+    def draw_base(self, key: Key[Array, ""]) -> Float[Array, " d"]:
+        """A draw from the base, on the unconstrained space."""
+        if self.base is None:
+            raise ValueError("a draw from the base needs a base; this target has none.")
+        return self.base.draw(key, self.dim, self._unconstrain_traced)
+
+    def constrain_with_log_det(self, u: Float[Array, " d"]) -> tuple[PyTree, Float[Array, ""]]:
+        """The user's position, and the log Jacobian of the bounds."""
+        leaves, log_det, start = [], jnp.zeros(()), 0
+        for parameter, bounds in zip(self.parameters, self.bounds, strict=True):
+            flat = u[start : start + parameter.size]
+            start += parameter.size
+            if bounds is not None:
+                flat, log_slope = bounds.constrain(flat)
+                log_det = log_det + log_slope
+            leaves.append(jnp.reshape(flat, parameter.shape))
+        return jax.tree.unflatten(self.treedef, leaves), log_det
+
+    def _unconstrain_traced(self, position: PyTree) -> Float[Array, " d"]:
+        leaves = [jnp.ravel(jnp.asarray(leaf, float)) for leaf in jax.tree.leaves(position)]
+        return jnp.concatenate(
+            [
+                leaf if bounds is None else bounds.unconstrain(leaf)
+                for leaf, bounds in zip(leaves, self.bounds, strict=True)
+            ]
+        )
+
+
+def zero_if_invalid(log_density: Float[Array, ""]) -> Float[Array, ""]:
+    """The log density, with -inf for what is none: nan and +inf."""
+    return jnp.where(jnp.isnan(log_density) | (log_density == jnp.inf), -jnp.inf, log_density)
+
+
+def _densities(
+    log_density: Any, log_prior: Any, log_likelihood: Any, sample_prior: Any, base: Any
+) -> tuple[Callable[..., Any] | None, Callable[..., Any] | None, AbstractBase | None]:
+    """log_density, log_likelihood and base of a target: one of the first two is None."""
+    if base is not None:
+        checks.instance("base", base, AbstractBase, "a base density such as pe.Normal() or pe.Base(log_density)")
+    if log_density is not None:
+        if log_prior is not None or log_likelihood is not None:
+            raise ValueError("give either log_density, or log_prior and log_likelihood; got both.")
+        if sample_prior is not None:
+            raise ValueError("sample_prior goes with log_prior and log_likelihood; got it with log_density.")
+        return checks.function("log_density", log_density), None, base
+    if log_prior is None or log_likelihood is None:
+        raise TypeError("give log_density, or both log_prior and log_likelihood; got neither in full.")
+    checks.function("log_prior", log_prior)
+    checks.function("log_likelihood", log_likelihood)
+    if base is None:
+        return None, log_likelihood, Base(log_prior, sample_prior)
+    if sample_prior is not None:
+        raise ValueError("sample_prior draws from the prior as base; got it together with another base.")
+    return (lambda position: log_prior(position) + log_likelihood(position)), None, base
+
+
+def _scalar(value: Shaped[Array, "..."]) -> Float[Array, ""]:
+    """The density as a double; preflight has checked that it is a scalar."""
+    return jnp.asarray(value, float).reshape(())
+
+
+def _flatten(position: PyTree) -> tuple[list[tuple[Any, Any]], Any]:
+    paths, treedef = jax.tree_util.tree_flatten_with_path(position)
+    if not paths:
+        raise TypeError(f"a position must be an array or a pytree of arrays; got {checks.describe(position)}.")
+    return paths, treedef
+
+
+def _path_name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def _structure(names: Sequence[str]) -> str:
+    return f"({', '.join(names)})"
+
+
+def _names(names: str | Sequence[str] | None, paths: list[Any]) -> list[str]:
+    if names is None:
+        found = [_path_name(path) for path in paths]
+        return [name if not name[:1].isdigit() else f"x{name}" for name in (name or "x" for name in found)]
+    given = [names] if isinstance(names, str) else list(names)
+    if len(given) != len(paths) or not all(isinstance(name, str) and name for name in given):
+        raise ValueError(f"names must be {len(paths)} non-empty string(s), one for each parameter; got {names!r}.")
+    if len(set(given)) != len(given):
+        raise ValueError(f"names must differ from each other; got {names!r}.")
+    return given
+
+
+def _label(shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, Sequence[str]]) -> tuple[Parameter, ...]:
+    checks.instance("dims", dims, Mapping, "a mapping from parameter names to lists of dimension names")
+    _known("dims", dims, shapes)
+    parameters = []
+    for name, shape in shapes.items():
+        labels = tuple(dims.get(name, [f"{name}_dim_{i}" for i in range(len(shape))]))
+        if len(labels) != len(shape):
+            raise ValueError(f"dims of {name!r} must name its {len(shape)} axes; got {list(labels)}.")
+        parameters.append(Parameter(name, shape, labels))
+    return tuple(parameters)
+
+
+def _coords(
+    parameters: Sequence[Parameter], coords: Mapping[str, Sequence[Any]]
+) -> tuple[tuple[str, tuple[Any, ...]], ...]:
+    checks.instance("coords", coords, Mapping, "a mapping from dimension names to lists of labels")
+    sizes = {dim: size for p in parameters for dim, size in zip(p.dims, p.shape, strict=True)}
+    for p in parameters:
+        for dim, size in zip(p.dims, p.shape, strict=True):
+            if sizes[dim] != size:
+                raise ValueError(f"dimension {dim!r} must have one length; got {size} and {sizes[dim]}.")
+    _known("coords", coords, sizes)
+    for dim, labels in coords.items():
+        if len(labels) != sizes[dim]:
+            raise ValueError(f"coords of {dim!r} must have {sizes[dim]} labels; got {len(labels)}.")
+    return tuple((dim, tuple(np.asarray(labels).tolist())) for dim, labels in coords.items())
+
+
+def _bounds(shapes: Mapping[str, tuple[int, ...]], bounds: Any) -> tuple[Bounds | None, ...]:
+    if bounds is None:
+        return (None,) * len(shapes)
+    if not isinstance(bounds, Mapping):
+        if len(shapes) != 1:
+            raise TypeError(
+                f"bounds must map parameter names to (lower, upper), with names out of {list(shapes)}; "
+                f"got {checks.describe(bounds)}."
+            )
+        bounds = dict.fromkeys(shapes, bounds)
+    _known("bounds", bounds, shapes)
+    made = (bounds_from(name, bounds[name], shape) if name in bounds else None for name, shape in shapes.items())
+    return tuple(made)
+
+
+def _known(what: str, given: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
+    for name in given:
+        if name not in allowed:
+            raise ValueError(f"{what} must use names out of {list(allowed)}; got {name!r}.")

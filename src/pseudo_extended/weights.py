@@ -1,0 +1,35 @@
+"""The algebra of log weights, along the last axis: the pseudo-samples of one draw.
+
+Weights are normalised within a draw and never pooled over draws: the estimate of E[f] is the mean over draws of
+Σ_i w_i f(x_i) (theorem 2.1), and raw weights of different draws are not on one scale.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import softmax
+
+
+def normalise(log_weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "... particle"]:
+    """Weights that sum to one within each draw.
+
+    >>> normalise(np.array([-1000.0, -1000.0, -np.inf]))
+    array([0.5, 0.5, 0. ])
+    """
+    return softmax(log_weight, axis=-1)
+
+
+def effective_number(weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "..."]:
+    """1 / Σ w²: how many pseudo-samples carry the weight of a draw, between 1 and N.
+
+    >>> float(effective_number(np.array([0.5, 0.5, 0.0])))
+    2.0
+    """
+    return 1.0 / np.sum(weight**2, axis=-1)
+
+
+def draw_index(weight: Float[np.ndarray, "... particle"], rng: np.random.Generator) -> Int[np.ndarray, "..."]:
+    """One index a draw, with the probabilities of its weights."""
+    uniform = rng.uniform(size=weight.shape[:-1])
+    cumulative = np.cumsum(weight, axis=-1)
+    # The last cumulative weight may be 1 - 1e-16: scale, so that no draw points beyond the last pseudo-sample.
+    return np.sum(cumulative <= (uniform * cumulative[..., -1])[..., None], axis=-1)
