@@ -95,7 +95,8 @@ class Normal(AbstractBase):
         """An exact draw."""
         del unconstrain
         z = jax.random.normal(key, (dim,), dtype=float)
-        return self.mean + (self.scale @ z if self.scale.ndim == 2 else self.scale * z)
+        scale = jnp.asarray(self.scale)
+        return jnp.asarray(self.mean) + (scale @ z if scale.ndim == 2 else scale * z)
 
     def check(self, name: str, dim: int) -> None:
         """Mean and scale must have one entry, or one for each coordinate."""

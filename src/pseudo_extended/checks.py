@@ -3,9 +3,11 @@
 import math
 import numbers
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 def describe(value: Any) -> str:
@@ -62,7 +64,7 @@ def function(name: str, value: Any) -> Callable[..., Any]:
     return value
 
 
-def instance(name: str, value: Any, kind: type | tuple[type, ...], allowed: str) -> Any:
+def instance(name: str, value: Any, kind: type[T], allowed: str) -> T:
     """`value`, if it is a `kind`; `allowed` says in words what that is."""
     if not isinstance(value, kind):
         got = value.__name__ if isinstance(value, type) else describe(value)

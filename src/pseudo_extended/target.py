@@ -114,10 +114,7 @@ class Target(eqx.Module):
     def path_point(self, u: Float[Array, " d"]) -> PathPoint:
         """log γ0 and Δ at the unconstrained `u`: one evaluation of the user's functions."""
         position, log_det = self.constrain_with_log_det(u)
-        if self.base is None:
-            log_base = jnp.zeros(())
-        else:
-            log_base = _scalar(self.base.log_density(u, position, log_det))
+        log_base = jnp.zeros(()) if self.base is None else _scalar(self.base.log_density(u, position, log_det))
         if self.log_density is None:
             assert self.log_likelihood is not None
             return PathPoint(log_base, _scalar(self.log_likelihood(position)))

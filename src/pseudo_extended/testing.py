@@ -1,0 +1,88 @@
+"""Does a kernel leave a distribution alone? An exact test, for ours and for anybody's.
+
+Start from exact draws, apply the kernel a few times, and compare with fresh exact draws. A correct kernel changes
+nothing, whatever its step size; a wrong Jacobian, weight or acceptance test shifts some statistic. There is no warm-up,
+no convergence and no tolerance in it, only the false-alarm rate of a two-sample test (Geweke 2004; Pigeons.jl).
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Key
+from scipy.stats import ks_2samp
+
+from pseudo_extended import checks
+from pseudo_extended.precision import in_double_precision
+
+Step = Callable[[Key[Array, ""], Float[Array, " dim"]], Float[Array, " dim"]]
+ExactSampler = Callable[[np.random.Generator, int], Float[np.ndarray, "draw dim"]]
+Statistics = Callable[[Float[Array, " dim"]], Float[Array, " statistic"]]
+
+
+class InvarianceReport(NamedTuple):
+    """What the test saw."""
+
+    p_values: Float[np.ndarray, " statistic"]
+    """Two-sample Kolmogorov-Smirnov, one for each statistic."""
+    moved: float
+    """The share of draws that the kernel moved; a kernel that stands still leaves everything alone."""
+
+    @property
+    def p_value(self) -> float:
+        """The smallest, corrected for their number (Bonferroni): a false alarm below α has probability at most α."""
+        return float(min(1.0, np.min(self.p_values) * len(self.p_values)))
+
+    def passes(self, alpha: float = 1e-4, least_moved: float = 0.2) -> bool:
+        """Whether nothing changed, and the kernel moved enough for that to mean something."""
+        return self.p_value >= alpha and self.moved >= least_moved
+
+
+@in_double_precision
+def check_invariance(
+    step: Step,
+    exact: ExactSampler,
+    *,
+    statistics: Statistics | None = None,
+    num_draws: int = 10_000,
+    num_steps: int = 3,
+    seed: int = 0,
+) -> InvarianceReport:
+    """Test whether `step` leaves alone the distribution that `exact` draws from.
+
+    Args:
+        step: One move, a JAX function of a random key and a state vector.
+        exact: Independent draws: a function of a NumPy generator and their number.
+        statistics: Numbers to compare, a JAX function of a state; the coordinates themselves unless given. Give the
+            log density, products and weights as well: a wrong kernel may leave each coordinate alone.
+        num_draws: States to move, and fresh ones to compare with.
+        num_steps: Moves of each.
+        seed: For everything.
+
+    >>> import jax.numpy as jnp
+    >>> def metropolis(key, x):
+    ...     key_noise, key_accept = jax.random.split(key)
+    ...     y = x + jax.random.normal(key_noise, x.shape)
+    ...     return jnp.where(jnp.log(jax.random.uniform(key_accept)) < 0.5 * (x @ x - y @ y), y, x)
+    >>> check_invariance(metropolis, lambda rng, size: rng.normal(size=(size, 1))).passes()
+    True
+    >>> check_invariance(metropolis, lambda rng, size: rng.normal(size=(size, 1)) * 1.1).passes()
+    False
+    """
+    num_draws = checks.integer("num_draws", num_draws, minimum=100)
+    num_steps = checks.integer("num_steps", num_steps, minimum=1)
+    rng = np.random.default_rng(checks.integer("seed", seed, minimum=0))
+    before, fresh = exact(rng, num_draws), exact(rng, num_draws)
+    measure = jax.jit(jax.vmap(statistics if statistics is not None else lambda state: state))
+
+    def move(key: Any, state: Any) -> Any:
+        return jax.lax.fori_loop(0, num_steps, lambda i, now: step(jax.random.fold_in(key, i), now), state)
+
+    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), num_draws)
+    after = np.asarray(jax.jit(jax.vmap(move))(keys, before))
+    seen, expected = np.asarray(measure(after)), np.asarray(measure(fresh))
+    if not np.all(np.isfinite(seen)):
+        return InvarianceReport(np.zeros(seen.shape[1]), 0.0)
+    p_values = np.array([ks_2samp(a, b)[1] for a, b in zip(seen.T, expected.T, strict=True)])
+    return InvarianceReport(p_values, float(np.mean(np.any(after != before, axis=1))))

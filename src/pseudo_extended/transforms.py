@@ -24,7 +24,7 @@ from pseudo_extended.checks import describe
 class Kind(NamedTuple):
     """The elements of a parameter that share one kind of bound."""
 
-    index: tuple[int, ...]
+    members: tuple[int, ...]
     has_lower: bool
     has_upper: bool
 
@@ -41,7 +41,7 @@ class Bounds(eqx.Module):
         x, log_det = u, jnp.zeros((), u.dtype)
         for kind in self.kinds:
             where = self._where(kind)
-            value, log_slope = _constrain(u[where], self.lower[where], self.upper[where], kind)
+            value, log_slope = _constrain(u[where], *self._ends(where), kind)
             x = value if len(self.kinds) == 1 else x.at[where].set(value)
             log_det = log_det + jnp.sum(log_slope)
         return x, log_det
@@ -51,19 +51,22 @@ class Bounds(eqx.Module):
         u = x
         for kind in self.kinds:
             where = self._where(kind)
-            value = _unconstrain(x[where], self.lower[where], self.upper[where], kind)
+            value = _unconstrain(x[where], *self._ends(where), kind)
             u = value if len(self.kinds) == 1 else u.at[where].set(value)
         return u
 
+    def _ends(self, where: slice | np.ndarray) -> tuple[Array, Array]:
+        return jnp.asarray(self.lower)[where], jnp.asarray(self.upper)[where]
+
     def _where(self, kind: Kind) -> slice | np.ndarray:
         # A parameter of one kind, the usual case, needs no gather or scatter.
-        return slice(None) if len(self.kinds) == 1 else np.array(kind.index)
+        return slice(None) if len(self.kinds) == 1 else np.array(kind.members)
 
 
-def _constrain(u: Array, lower: np.ndarray, upper: np.ndarray, kind: Kind) -> tuple[Array, Array]:
+def _constrain(u: Array, lower: Array, upper: Array, kind: Kind) -> tuple[Array, Array]:
     match kind.has_lower, kind.has_upper:
         case True, True:
-            log_slope = np.log(upper - lower) + jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u)
+            log_slope = jnp.log(upper - lower) + jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u)
             return lower + (upper - lower) * jax.nn.sigmoid(u), log_slope
         case True, False:
             return lower + jnp.exp(u), u
@@ -73,7 +76,7 @@ def _constrain(u: Array, lower: np.ndarray, upper: np.ndarray, kind: Kind) -> tu
             return u, jnp.zeros_like(u)
 
 
-def _unconstrain(x: Array, lower: np.ndarray, upper: np.ndarray, kind: Kind) -> Array:
+def _unconstrain(x: Array, lower: Array, upper: Array, kind: Kind) -> Array:
     match kind.has_lower, kind.has_upper:
         case True, True:
             return jnp.log(x - lower) - jnp.log(upper - x)
@@ -89,7 +92,7 @@ def bounds_from(name: str, value: Any, shape: tuple[int, ...]) -> Bounds:
     """The bounds of parameter `name` from a user's `(lower, upper)`: numbers, arrays that broadcast, or None.
 
     >>> bounds_from("sigma", (0, None), ()).kinds
-    (Kind(index=(0,), has_lower=True, has_upper=False),)
+    (Kind(members=(0,), has_lower=True, has_upper=False),)
     """
     allowed = f"bounds of {name!r} must be a pair (lower, upper) of numbers, arrays of shape {shape} or None"
     if not isinstance(value, (tuple, list)) or len(value) != 2:
@@ -106,5 +109,5 @@ def bounds_from(name: str, value: Any, shape: tuple[int, ...]) -> Bounds:
     patterns: dict[tuple[bool, bool], list[int]] = {}
     for i, (low, high) in enumerate(zip(lower, upper, strict=True)):
         patterns.setdefault((bool(np.isfinite(low)), bool(np.isfinite(high))), []).append(i)
-    kinds = tuple(Kind(tuple(index), *pattern) for pattern, index in patterns.items())
+    kinds = tuple(Kind(tuple(members), *pattern) for pattern, members in patterns.items())
     return Bounds(lower.copy(), upper.copy(), kinds)

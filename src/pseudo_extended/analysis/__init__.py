@@ -1,0 +1,1 @@
+"""Analysis: everything after a run, computed from weighted points."""

@@ -6,7 +6,7 @@ through one FFT, and the tests hold the results against ArviZ.
 
 import numpy as np
 from jaxtyping import Float
-from scipy.fft import irfft, next_fast_len, rfft
+from scipy.fft import next_fast_len
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
@@ -84,6 +84,7 @@ def _split(series: Series) -> Series:
 def _autocovariance(series: Series) -> Series:
     num_draws = series.shape[1]
     centred = series - series.mean(axis=1, keepdims=True)
-    spectrum = rfft(centred, n=next_fast_len(2 * num_draws), axis=1)
+    length = next_fast_len(2 * num_draws)
+    spectrum = np.fft.rfft(centred, n=length, axis=1)
     power = spectrum.real**2 + spectrum.imag**2
-    return irfft(power, n=next_fast_len(2 * num_draws), axis=1)[:, :num_draws] / num_draws
+    return np.fft.irfft(power, n=length, axis=1)[:, :num_draws] / num_draws

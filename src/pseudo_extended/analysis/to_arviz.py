@@ -14,7 +14,7 @@ def build_arviz(
     attributes: Mapping[str, str],
 ) -> Any:
     """An ArviZ object with a posterior and a sample_stats group."""
-    import arviz  # noqa: PLC0415 - one to two seconds that only this call should cost
+    import arviz
 
     groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}
     labels = {"dims": {name: list(axes) for name, axes in dims.items()}, "coords": dict(coords)}

@@ -27,7 +27,9 @@ class Density(AbstractInstrument):
 
     def __init__(self, log_q: Callable[[PyTree], Array] | AbstractBase):
         if not (isinstance(log_q, AbstractBase) or callable(log_q)):
-            raise TypeError(f"log_q of Density must be a log density or a base like pe.Normal(); got {describe(log_q)}.")
+            raise TypeError(
+                f"log_q of Density must be a log density or a base like pe.Normal(); got {describe(log_q)}."
+            )
         self.q = log_q if isinstance(log_q, AbstractBase) else Base(log_q)
 
     def check(self, target: Target, num_particles: int) -> None:

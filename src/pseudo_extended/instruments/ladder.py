@@ -1,10 +1,9 @@
 """Fixed temperatures: one for all pseudo-samples, or a ladder with one for each."""
 
-from collections.abc import Sequence
-
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
+from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.instruments.abstract import AbstractInstrument, Terms, refuse_improper, tempered_terms
@@ -57,21 +56,23 @@ class Ladder(AbstractInstrument):
     The answer is exact for any `log_g`; the share of draws in which pseudo-sample i carries the target is
     proportional to exp(-log_g_i)/Z(β_i), so log_g_i ≈ -log Z(β_i) shares the work evenly.
 
-    >>> Ladder([0.1, 0.3, 1.0]).betas.shape
-    (3,)
+    >>> Ladder([0.1, 0.3, 1.0]).rungs
+    array([0.1, 0.3, 1. ])
     """
 
     rungs: Float[np.ndarray, " particle"]
     log_g: Float[np.ndarray, " particle"]
 
-    def __init__(self, betas: Sequence[float], log_g: Sequence[float] | None = None):
+    def __init__(self, betas: ArrayLike, log_g: ArrayLike | None = None):
         rungs = checks.float_array("betas of Ladder", betas)
         if rungs.ndim != 1 or rungs.size == 0 or np.any(rungs < 0) or np.any(rungs > 1) or np.any(np.diff(rungs) <= 0):
             raise ValueError(f"betas of Ladder must increase strictly within [0, 1]; got {checks.describe(betas)}.")
         self.rungs = rungs
         self.log_g = np.zeros(rungs.shape) if log_g is None else checks.float_array("log_g of Ladder", log_g)
         if self.log_g.shape != rungs.shape:
-            raise ValueError(f"log_g of Ladder must have one entry for each of {rungs.size} betas; got {log_g}.")
+            raise ValueError(
+                f"log_g of Ladder must have one entry for each of {rungs.size} betas; got {checks.describe(log_g)}."
+            )
 
     def check(self, target: Target, num_particles: int) -> None:
         """As many rungs as pseudo-samples; a rung at β = 0 needs a base."""

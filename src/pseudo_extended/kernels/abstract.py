@@ -47,7 +47,11 @@ class AbstractKernel(eqx.Module):
     """A Markov kernel with step sizes to tune, in a metric that all of them share."""
 
     target_acceptance: eqx.AbstractVar[Float[np.ndarray, " step_size"]]
-    uses_gradient: eqx.AbstractClassVar[bool] | eqx.AbstractVar[bool]
+
+    @property
+    @abstractmethod
+    def uses_gradient(self) -> bool:
+        """Whether it differentiates the density."""
 
     @abstractmethod
     def step(

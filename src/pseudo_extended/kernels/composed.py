@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
+from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels.abstract import AbstractKernel, KernelInfo, KernelParameters, KernelState, LogDensity
@@ -23,12 +23,15 @@ class Cycle(AbstractKernel):
 
     kernels: tuple[AbstractKernel, ...]
     target_acceptance: Float[np.ndarray, " step_size"]
-    uses_gradient: bool = eqx.field(static=True)
 
     def __init__(self, kernels: Sequence[AbstractKernel]):
         self.kernels = _parts("Cycle", kernels)
         self.target_acceptance = np.concatenate([kernel.target_acceptance for kernel in self.kernels])
-        self.uses_gradient = any(kernel.uses_gradient for kernel in self.kernels)
+
+    @property
+    def uses_gradient(self) -> bool:
+        """If any part does."""
+        return any(kernel.uses_gradient for kernel in self.kernels)
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
@@ -58,13 +61,16 @@ class Mixture(AbstractKernel):
     kernels: tuple[AbstractKernel, ...]
     probabilities: Float[np.ndarray, " part"]
     target_acceptance: Float[np.ndarray, " step_size"]
-    uses_gradient: bool = eqx.field(static=True)
 
-    def __init__(self, kernels: Sequence[AbstractKernel], probabilities: Sequence[float] | None = None):
+    def __init__(self, kernels: Sequence[AbstractKernel], probabilities: ArrayLike | None = None):
         self.kernels = _parts("Mixture", kernels)
         self.probabilities = _probabilities(probabilities, len(self.kernels))
         self.target_acceptance = np.concatenate([kernel.target_acceptance for kernel in self.kernels])
-        self.uses_gradient = any(kernel.uses_gradient for kernel in self.kernels)
+
+    @property
+    def uses_gradient(self) -> bool:
+        """If any part does."""
+        return any(kernel.uses_gradient for kernel in self.kernels)
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
@@ -101,7 +107,8 @@ def _probabilities(given: Any, num_parts: int) -> Float[np.ndarray, " part"]:
     positive = probabilities.shape == (num_parts,) and bool(np.all(probabilities > 0))
     if not positive or abs(probabilities.sum() - 1) > 1e-9:
         raise ValueError(
-            f"probabilities of Mixture must be {num_parts} positive numbers that sum to 1; got {checks.describe(given)}."
+            f"probabilities of Mixture must be {num_parts} positive numbers that sum to 1; "
+            f"got {checks.describe(given)}."
         )
     return probabilities
 

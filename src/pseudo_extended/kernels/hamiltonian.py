@@ -1,6 +1,6 @@
 """Hamiltonian kernels through BlackJAX: HMC (algorithm 1 of the paper), NUTS (as the paper ran it) and MALA."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import blackjax
 import equinox as eqx
@@ -22,11 +22,15 @@ class HMC(AbstractKernel):
 
     num_steps: int = eqx.field(static=True)
     target_acceptance: Float[np.ndarray, " 1"]
-    uses_gradient: ClassVar[bool] = True
 
     def __init__(self, num_steps: int = 10, *, target_acceptance: float = 0.8):
         self.num_steps = checks.integer("num_steps of HMC", num_steps, minimum=1)
         self.target_acceptance = acceptance("HMC", target_acceptance)
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Yes."""
+        return True
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
@@ -46,10 +50,14 @@ class MALA(AbstractKernel):
     """
 
     target_acceptance: Float[np.ndarray, " 1"]
-    uses_gradient: ClassVar[bool] = True
 
     def __init__(self, *, target_acceptance: float = 0.574):
         self.target_acceptance = acceptance("MALA", target_acceptance)
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Yes."""
+        return True
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
@@ -67,11 +75,15 @@ class NUTS(AbstractKernel):
 
     max_depth: int = eqx.field(static=True)
     target_acceptance: Float[np.ndarray, " 1"]
-    uses_gradient: ClassVar[bool] = True
 
     def __init__(self, max_depth: int = 10, *, target_acceptance: float = 0.8):
         self.max_depth = checks.integer("max_depth of NUTS", max_depth, minimum=1)
         self.target_acceptance = acceptance("NUTS", target_acceptance)
+
+    @property
+    def uses_gradient(self) -> bool:
+        """Yes."""
+        return True
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
@@ -79,7 +91,7 @@ class NUTS(AbstractKernel):
         """Draw a momentum, double the trajectory until it turns, draw a point of it."""
         new, info = blackjax.nuts.build_kernel()(
             rng_key=key,
-            state=HMCState(*state),
+            state=_blackjax_state(state),
             logdensity_fn=log_density,
             step_size=parameters.step_size[0],
             inverse_mass_matrix=parameters.inverse_mass,
@@ -105,7 +117,7 @@ def _hmc_step(
 ) -> tuple[KernelState, KernelInfo]:
     new, info = blackjax.hmc.build_kernel()(
         rng_key=key,
-        state=HMCState(*state),
+        state=_blackjax_state(state),
         logdensity_fn=log_density,
         step_size=parameters.step_size[0],
         inverse_mass_matrix=parameters.inverse_mass,
@@ -117,6 +129,10 @@ def _hmc_step(
         non_finite=_non_finite(info.proposal),
         num_evaluations=jnp.asarray(num_steps),
     )
+
+
+def _blackjax_state(state: Any) -> HMCState:
+    return HMCState(*state)  # the same three fields, typed as floats there
 
 
 def _non_finite(state: Any) -> Bool[Array, ""]:

@@ -1,6 +1,6 @@
 """Random-walk Metropolis: no gradient of the target is used."""
 
-from typing import ClassVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,10 +30,14 @@ class RandomWalk(AbstractKernel):
     """
 
     target_acceptance: Float[np.ndarray, " 1"]
-    uses_gradient: ClassVar[bool] = False
 
     def __init__(self, *, target_acceptance: float = 0.234):
         self.target_acceptance = acceptance("RandomWalk", target_acceptance)
+
+    @property
+    def uses_gradient(self) -> bool:
+        """No."""
+        return False
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
@@ -47,7 +51,7 @@ class RandomWalk(AbstractKernel):
             noise = jnp.sqrt(parameters.inverse_mass) * noise
         position = state.position + parameters.step_size[0] * noise
         proposal = initial_state(log_density, position, gradient=state.gradient is not None)
-        log_ratio = proposal.log_density - state.log_density
+        log_ratio: Any = proposal.log_density - state.log_density
         new, (_, acceptance_rate, _) = static_binomial_sampling(key_accept, log_ratio, state, proposal)
         return new, KernelInfo(
             acceptance_rate=acceptance_rate[None],

@@ -45,8 +45,15 @@ class StepInfo(NamedTuple):
 class AbstractMethod(eqx.Module):
     """A method: `init`, `step` and `points`, and `adapt` while warming up."""
 
-    num_particles: eqx.AbstractVar[int]
-    """How many weighted points a draw has."""
+    @property
+    @abstractmethod
+    def num_points(self) -> int:
+        """How many weighted points a draw has."""
+
+    @property
+    @abstractmethod
+    def needs_gradient(self) -> bool:
+        """Whether the method differentiates the target."""
 
     @abstractmethod
     def check(self, target: Target) -> None:

@@ -38,4 +38,3 @@ def adapt_chain(kernel: AbstractKernel, warmup: WindowedWarmup, chain: Chain, st
 def report_step(info: KernelInfo) -> StepInfo:
     """The kernel's own account; the acceptance rate is the mean over the parts that ran."""
     return StepInfo(jnp.nanmean(info.acceptance_rate), info.diverging, info.non_finite, info.num_evaluations)
-

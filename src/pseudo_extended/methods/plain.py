@@ -1,7 +1,5 @@
 """An ordinary kernel on the raw target: the baseline for everything else."""
 
-from typing import ClassVar
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
@@ -23,11 +21,20 @@ class Plain(AbstractMethod):
 
     kernel: AbstractKernel
     warmup: WindowedWarmup
-    num_particles: ClassVar[int] = 1
 
     def __init__(self, kernel: AbstractKernel | None = None, *, metric: str = "diagonal"):
         self.kernel = checks.instance("kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel")
         self.warmup = WindowedWarmup(metric)
+
+    @property
+    def num_points(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def needs_gradient(self) -> bool:
+        """If its kernel does."""
+        return self.kernel.uses_gradient
 
     def check(self, target: Target) -> None:
         """Any target will do."""

@@ -42,6 +42,16 @@ class PseudoExtended(AbstractMethod):
         self.num_particles = checks.integer("num_particles", num_particles, minimum=1)
         self.warmup = WindowedWarmup(metric)
 
+    @property
+    def num_points(self) -> int:
+        """N."""
+        return self.num_particles
+
+    @property
+    def needs_gradient(self) -> bool:
+        """If its kernel does."""
+        return self.kernel.uses_gradient
+
     def check(self, target: Target) -> None:
         """The instrument must give a proper extended target."""
         self.instrument.check(target, self.num_particles)

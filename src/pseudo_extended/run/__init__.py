@@ -1,0 +1,1 @@
+"""The run: starts, preflight, the compiled programs, the loop over chains, progress."""

@@ -1,4 +1,4 @@
-"""Before any long work: is the density what a density must be, and if not, which parameter is at fault?"""
+"""Before any long work: whether the density is what a density must be, and if not, which parameter is at fault."""
 
 from collections.abc import Callable
 from typing import Any

@@ -7,6 +7,7 @@ capacity, in warm-up and after it. So a run compiles it once, and no draw can de
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.stages import Lowered
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from pseudo_extended.methods import AbstractMethod, Chain
@@ -38,7 +40,7 @@ class ChunkInput(NamedTuple):
     key: Key[Array, ""]
     first: Int[np.ndarray, ""]
     """Draw (or iteration of warm-up) to begin with; draw t of chain c uses fold_in(fold_in(key, c), t)."""
-    count: Int[np.ndarray, ""]
+    num_iterations: Int[np.ndarray, ""]
     """How many, at most the capacity."""
     adapts: Bool[np.ndarray, ""]
     """Whether this is warm-up."""
@@ -75,10 +77,10 @@ def build_programs(
             chain, buffers = carry
             key_draw = jax.random.fold_in(key, chunk.first + i)
             stage = jax.tree.map(lambda plan: jnp.asarray(plan)[i], chunk.stages)
-            chain, record = _draw(method, target, chain, key_draw, thin, stage, chunk.adapts)
+            chain, record = _draw(method, target, chain, key_draw, thin, stage, jnp.asarray(chunk.adapts))
             return chain, jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), buffers, record)
 
-        return jax.lax.fori_loop(0, chunk.count, draw, (chain, buffers))
+        return jax.lax.fori_loop(0, chunk.num_iterations, draw, (chain, buffers))
 
     numbers = np.arange(lanes)
     if lanes > 1:
@@ -87,10 +89,11 @@ def build_programs(
     else:
         numbers, x = numbers[0], x[0]
     key = jax.random.key(0, impl="threefry2x32")
-    compiled_start = compile_once(start, arrays, key, numbers, x)
     chunk = chunk_input(key, 0, 0, capacity, None)
     chain = jax.eval_shape(start, arrays, key, numbers, x)
-    compiled_advance = compile_once(advance, arrays, chunk, numbers, chain)
+    compiled_start, compiled_advance = compile_once(
+        jax.jit(start).lower(arrays, key, numbers, x), jax.jit(advance).lower(arrays, chunk, numbers, chain)
+    )
     return Programs(
         lambda key, numbers, x: compiled_start(arrays, key, numbers, x),
         lambda chunk, numbers, chain: compiled_advance(arrays, chunk, numbers, chain),
@@ -112,7 +115,7 @@ def chunk_input(key: Key[Array, ""], first: int, count: int, capacity: int, plan
 
 def capacity_for(target: Target, method: AbstractMethod) -> int:
     """Draws in a chunk: about two megabytes of them, so that memory is bounded and a copy costs nothing."""
-    bytes_a_draw = 8 * method.num_particles * (target.dim + 4)
+    bytes_a_draw = 8 * method.num_points * (target.dim + 4)
     return int(np.clip(2 ** int(np.log2(max(CHUNK_BYTES / bytes_a_draw, 1))), 16, MAX_CAPACITY))
 
 
@@ -151,18 +154,20 @@ _compiled_lock = Lock()
 _MAX_COMPILED = 64
 
 
-def compile_once(function: Callable[..., Any], *args: Any) -> Callable[..., Any]:
-    """`function` compiled for arguments like `args`, from memory if the very same program was compiled before.
+def compile_once(*programs: Lowered) -> list[Callable[..., Any]]:
+    """The programs, compiled side by side, or from memory if the very same one was compiled before.
 
-    The program is traced anew each time and looked up by its lowered text, data included. `jax.jit` would look it up
-    by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
+    A program is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
+    up by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
     """
-    lowered = jax.jit(function).lower(*args)
-    identity = hashlib.sha256(lowered.as_text().encode()).hexdigest()
+    names = [hashlib.sha256(program.as_text().encode()).hexdigest() for program in programs]
     with _compiled_lock:
-        if identity not in _compiled:
-            _compiled[identity] = lowered.compile()
-        _compiled.move_to_end(identity)
+        missing = {name: program for name, program in zip(names, programs, strict=True) if name not in _compiled}
+        with ThreadPoolExecutor(max(len(missing), 1)) as pool:
+            _compiled.update(zip(missing, pool.map(lambda program: program.compile(), missing.values()), strict=True))
+        for name in names:
+            _compiled.move_to_end(name)
+        found = [_compiled[name] for name in names]
         while len(_compiled) > _MAX_COMPILED:
             _compiled.popitem(last=False)
-        return _compiled[identity]
+    return found

@@ -2,7 +2,8 @@
 
 import sys
 import time
-from typing import NamedTuple, Protocol
+from abc import ABC, abstractmethod
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -38,20 +39,23 @@ class Status(NamedTuple):
         )
 
 
-class Reporter(Protocol):
+class Reporter(ABC):
     """Shows a status; `close` is called once, also after an interruption."""
 
+    @abstractmethod
     def say(self, text: str) -> None:
         """Something that is not a status, such as that it compiles."""
 
+    @abstractmethod
     def show(self, status: Status) -> None:
         """The newest status."""
 
+    @abstractmethod
     def close(self) -> None:
         """Nothing more will come."""
 
 
-class Silent:
+class Silent(Reporter):
     """Shows nothing."""
 
     def say(self, text: str) -> None:
@@ -64,7 +68,7 @@ class Silent:
         """Nothing."""
 
 
-class Lines:
+class Lines(Reporter):
     """A plain line every ten seconds and at the end, for logs."""
 
     def __init__(self, seconds: float = 10.0):
@@ -86,7 +90,7 @@ class Lines:
         """Lines need no end."""
 
 
-class Bar:
+class Bar(Reporter):
     """A live bar with rate, divergences and time left."""
 
     def __init__(self, console: Console):

@@ -89,12 +89,12 @@ def sample(
     clock = time.perf_counter()
     report = reporter(progress)
     try:
-        x = starting_points(target, init, keys.start, num_chains, method.num_particles, needs_gradient=True)
+        x = starting_points(
+            target, init, keys.start, num_chains, method.num_points, needs_gradient=method.needs_gradient
+        )
         report.say("compiling")
         lanes = _lanes(x, num_lanes)
-        programs = build_programs(
-            target, method, capacity=capacity, thin=thin, lanes=num_lanes, x=x[: max(num_lanes, 1)]
-        )
+        programs = build_programs(target, method, capacity=capacity, thin=thin, lanes=num_lanes, x=x[:num_lanes])
         compiled = time.perf_counter()
         plan = Plan(num_warmup, num_draws, capacity, num_cores)
         finished = run_lanes(programs, lanes, plan, keys, report)

@@ -12,7 +12,7 @@ from pseudo_extended import checks
 from pseudo_extended.run.preflight import explain
 from pseudo_extended.target import Target
 
-Proposal = Callable[[Any, int, int], Float[Array, " d"]]
+Proposal = Callable[[Any, int, int], Float[Array, " d"] | Float[np.ndarray, " d"]]
 
 
 class Starts(NamedTuple):
@@ -69,10 +69,10 @@ def _starts(target: Target, init: Any) -> Starts:
         centre = _unconstrain(target, init)
         attempts = 12
 
-        def near(key: Any, i: int, attempt: int) -> Float[Array, " d"]:
+        def near(key: Any, i: int, attempt: int) -> Float[np.ndarray, " d"]:
             # Over-dispersed at first, then closer and closer, at last the position itself.
             width = 0.0 if attempt == attempts - 1 else 2.0**-attempt
-            return centre + width * jax.random.uniform(key, centre.shape, float, -1.0, 1.0)
+            return centre + width * np.asarray(jax.random.uniform(key, centre.shape, float, -1.0, 1.0))
 
         return Starts(near, attempts, "points around init, init itself among them")
     return Starts(lambda key, i, attempt: batch[(i + attempt) % len(batch)], len(batch), "points of the batch init")

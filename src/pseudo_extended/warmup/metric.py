@@ -7,9 +7,9 @@ from jaxtyping import Array, Float
 
 
 class RunningCovariance(NamedTuple):
-    """Count, mean and sum of squared deviations; a vector of them for a diagonal metric, a matrix for a dense one."""
+    """Number of points, mean, and squared deviations: a vector for a diagonal metric, a matrix for a dense one."""
 
-    count: Float[Array, ""]
+    num_points: Float[Array, ""]
     mean: Float[Array, " dim"]
     squares: Float[Array, " dim"] | Float[Array, "dim dim"]
 
@@ -21,16 +21,16 @@ def no_covariance(dim: int, *, dense: bool) -> RunningCovariance:
 
 def add_point(running: RunningCovariance, position: Float[Array, " dim"]) -> RunningCovariance:
     """One more point."""
-    count = running.count + 1
+    num_points = running.num_points + 1
     before = position - running.mean
-    mean = running.mean + before / count
+    mean = running.mean + before / num_points
     after = position - mean
     product = jnp.outer(before, after) if running.squares.ndim == 2 else before * after
-    return RunningCovariance(count, mean, running.squares + product)
+    return RunningCovariance(num_points, mean, running.squares + product)
 
 
 def inverse_mass(running: RunningCovariance) -> Float[Array, " dim"] | Float[Array, "dim dim"]:
     """The covariance, shrunk towards 0.001 with the weight of five points."""
-    covariance = running.squares / jnp.maximum(running.count - 1, 1)
+    covariance = running.squares / jnp.maximum(running.num_points - 1, 1)
     floor = 1e-3 * (jnp.eye(running.mean.size) if running.squares.ndim == 2 else jnp.ones(running.mean.size))
-    return (running.count * covariance + 5 * floor) / (running.count + 5)
+    return (running.num_points * covariance + 5 * floor) / (running.num_points + 5)

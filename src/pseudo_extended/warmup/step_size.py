@@ -25,7 +25,7 @@ class DualAveraging(NamedTuple):
     log_step: Float[Array, " step_size"]
     log_step_average: Float[Array, " step_size"]
     error: Float[Array, " step_size"]
-    count: Float[Array, " step_size"]
+    num_updates: Float[Array, " step_size"]
     centre: Float[Array, " step_size"]
 
 
@@ -40,19 +40,19 @@ def average_step(
 ) -> DualAveraging:
     """One update by the acceptance rates just seen; entries with a nan did not run and stay."""
     stabilise, shrink, forget = 10.0, 0.05, 0.75
-    count = state.count + 1
-    error = state.error + (target - acceptance_rate - state.error) / (count + stabilise)
-    log_step = state.centre - jnp.sqrt(count) / shrink * error
-    share = count**-forget
+    num_updates = state.num_updates + 1
+    error = state.error + (target - acceptance_rate - state.error) / (num_updates + stabilise)
+    log_step = state.centre - jnp.sqrt(num_updates) / shrink * error
+    share = num_updates**-forget
     average = share * log_step + (1 - share) * state.log_step_average
-    new = DualAveraging(log_step, average, error, count, state.centre)
+    new = DualAveraging(log_step, average, error, num_updates, state.centre)
     ran = ~jnp.isnan(acceptance_rate)
     return jax.tree.map(lambda after, before: jnp.where(ran, after, before), new, state)
 
 
 def averaged_step(state: DualAveraging) -> Float[Array, " step_size"]:
     """The step size to keep; where nothing has run yet, the first one."""
-    return jnp.exp(jnp.where(state.count > 0, state.log_step_average, state.log_step))
+    return jnp.exp(jnp.where(state.num_updates > 0, state.log_step_average, state.log_step))
 
 
 def first_step_size(

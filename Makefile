@@ -1,0 +1,58 @@
+# Two commands do everything on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+BIN = $(VENV)/bin
+PIP = PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --constraint $(CONSTRAINTS) --progress-bar on
+CONSTRAINTS = constraints.txt
+JOBS ?= 2
+PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
+TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
+
+.PHONY: demo test test-all lint types layers unit typed-tests install install-dev benchmark clean
+
+demo: install ## Sample the paper's two illustrations; writes output/demo.png
+	$(BIN)/python examples/demo.py
+
+test: install-dev lint types layers unit typed-tests ## Everything that CI runs
+
+test-all: test ## ... and the slow tests
+	$(TYPED) -m slow tests
+
+install: $(VENV)/.installed
+install-dev: $(VENV)/.installed-dev
+
+$(VENV)/bin/python:
+	@echo "== making $(VENV) with $$($(PYTHON) --version)"
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(CONSTRAINTS)
+	@echo "== installing the library and what it needs (about half a minute)"
+	$(PIP) --editable '.[plots]'
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@echo "== installing the tools of the tests"
+	$(PIP) --editable '.[dev]'
+	@touch $@
+
+lint: install-dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: install-dev
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+layers: install-dev
+	$(BIN)/lint-imports
+
+unit: install-dev ## Unit tests, bad input, doctests, README and examples
+	$(PYTEST) -m "not slow" tests/unit tests/fuzz tests/examples src README.md docs
+
+typed-tests: install-dev ## The proofs, with array shapes checked at run time
+	$(TYPED) -m "not slow" tests/contracts tests/invariance tests/statistical tests/execution
+
+benchmark: install
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf $(VENV) .venv-ci output .pytest_cache .ruff_cache .hypothesis
