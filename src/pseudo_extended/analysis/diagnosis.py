@@ -26,11 +26,10 @@ def diagnose(
         )
     if weights.shape[1] >= 4 and np.size(r_hat):
         worst = int(np.nanargmax(r_hat)) if np.any(np.isfinite(r_hat)) else 0
-        # Python's own max of an infinite R-hat is wanted too: chains that never agree have within-variance zero.
         if not r_hat[worst] <= 1.01:
             sentences.append(
                 f"the chains disagree: R-hat is {r_hat[worst]:.2f} for {names[worst]} (1.01 is the usual limit), so "
-                "they have not mixed and the errors below may be too small."
+                "they have not mixed, and no error in this summary can be trusted."
             )
         smallest = int(np.nanargmin(ess)) if np.any(np.isfinite(ess)) else 0
         if ess[smallest] < 100 * weights.shape[0]:

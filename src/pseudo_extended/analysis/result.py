@@ -196,9 +196,9 @@ class Result:
         lines = [
             f"Result of {self.method}: {self.num_chains} chains × {self.num_draws} draws × "
             f"{self.num_particles} weighted points, seed {self.seed}",
-            self.summary()[["mean", "mcse_mean", "sd", "q5", "q50", "q95", "ess", "r_hat"]].to_string(
-                float_format=lambda number: f"{number:.4g}", max_rows=20
-            ),
+            self.summary()[["mean", "mcse_mean", "sd", "q5", "q50", "q95", "ess", "r_hat"]]
+            .map(lambda number: f"{number:.4g}")
+            .to_string(max_rows=20),
         ]
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
 

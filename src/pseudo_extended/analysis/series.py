@@ -48,7 +48,7 @@ def effective_sample_size(series: Series) -> Entry:
 def standard_error(series: Series) -> Entry:
     """Standard error of the mean of `series` over chains and draws."""
     spread = series.reshape(-1, *series.shape[2:]).std(axis=0, ddof=1)
-    return spread / np.sqrt(effective_sample_size(series))
+    return np.asarray(spread / np.sqrt(effective_sample_size(series)))
 
 
 def r_hat(series: Series) -> Entry:
@@ -75,7 +75,7 @@ def _normal_scores(series: Series) -> Series:
     return ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(series.shape)
 
 
-def _split(series: Series) -> Series:
+def _split(series: Series) -> Float[np.ndarray, "split half *entry"]:
     """Both halves of each chain as chains of their own."""
     half = series.shape[1] // 2
     return np.concatenate([series[:, :half], series[:, -half:]]) if half else series

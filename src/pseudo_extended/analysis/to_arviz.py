@@ -1,6 +1,7 @@
 """ArviZ objects, for both of its lines: InferenceData (0.23) and xarray.DataTree (1.x)."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,11 @@ def build_arviz(
     attributes: Mapping[str, str],
 ) -> Any:
     """An ArviZ object with a posterior and a sample_stats group."""
-    import arviz
-
+    arviz: Any = import_module("arviz")  # one to two seconds that only this call should cost
     groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}
     labels = {"dims": {name: list(axes) for name, axes in dims.items()}, "coords": dict(coords)}
-    if hasattr(arviz, "InferenceData"):
-        data = arviz.from_dict(**groups, **labels)
-    else:
-        data = arviz.from_dict(groups, **labels)
+    is_first_line = hasattr(arviz, "InferenceData")
+    data = arviz.from_dict(**groups, **labels) if is_first_line else arviz.from_dict(groups, **labels)
     for group in groups:
         data[group].attrs.update(attributes)
     return data

@@ -1,7 +1,7 @@
 """A different instrument for each pseudo-sample (the discussion's mixture of proposals q_i)."""
 
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import jax
 import jax.numpy as jnp
@@ -78,4 +78,4 @@ class PerParticle(AbstractInstrument):
 
     def _split(self, auxiliary: Float[Array, " auxiliary"]) -> list[Float[Array, " share"]]:
         offsets = self._offsets()
-        return [auxiliary[a:b] for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+        return [auxiliary[a:b] for a, b in pairwise(offsets)]

@@ -36,7 +36,7 @@ class Keys(NamedTuple):
     draws: Key[Array, ""]
 
 
-@dataclass
+@dataclass(eq=False)
 class Lane:
     """One chain, or a few vectorised ones, on the way."""
 

@@ -58,9 +58,9 @@ class Programs(NamedTuple):
 
 
 def build_programs(
-    target: Target, method: AbstractMethod, *, capacity: int, thin: int, lanes: int, x: Float[np.ndarray, "lane n d"]
+    target: Target, method: AbstractMethod, *, capacity: int, thin: int, lanes: int, x: Float[np.ndarray, "... n d"]
 ) -> Programs:
-    """Compile both programs, for `lanes` chains at a time; one lane has no axis for it."""
+    """Compile both programs for `lanes` chains at a time, which start at points like `x`; one lane has no axis."""
     arrays, static = eqx.partition((target, method), eqx.is_array)
 
     def start(arrays: PyTree, key: Any, number: Any, x: Any) -> Chain:
@@ -87,7 +87,7 @@ def build_programs(
         start = jax.vmap(start, in_axes=(None, None, 0, 0))
         advance = jax.vmap(advance, in_axes=(None, None, 0, 0))
     else:
-        numbers, x = numbers[0], x[0]
+        numbers = numbers[0]
     key = jax.random.key(0, impl="threefry2x32")
     chunk = chunk_input(key, 0, 0, capacity, None)
     chain = jax.eval_shape(start, arrays, key, numbers, x)
@@ -102,14 +102,10 @@ def build_programs(
 
 def chunk_input(key: Key[Array, ""], first: int, count: int, capacity: int, plan: Stage | None) -> ChunkInput:
     """The input for draws `first` to `first + count`; `plan` is the whole of warm-up, or None after it."""
-
-    def pad(stage: np.ndarray) -> np.ndarray:
-        padded = np.zeros(capacity, bool)
-        padded[:count] = stage[first : first + count]
-        return padded
-
-    blank = Stage(*(np.zeros(first + count, bool) for _ in Stage._fields))
-    stages = Stage(*(pad(np.asarray(stage)) for stage in (plan or blank)))
+    stages = Stage(*(np.zeros(capacity, bool) for _ in Stage._fields))
+    if plan is not None:
+        for padded, stage in zip(stages, plan, strict=True):
+            padded[:count] = stage[first : first + count]
     return ChunkInput(key, np.asarray(first), np.asarray(count), np.asarray(plan is not None), stages)
 
 
@@ -137,7 +133,11 @@ def _draw(
         chain = chain._replace(state=jax.lax.fori_loop(1, thin, skip, chain.state))
     state, info = method.step(key, target, chain)
     chain = chain._replace(state=state)
-    chain = jax.lax.cond(adapts, lambda chain: method.adapt(target, chain, stage, info), lambda chain: chain, chain)
+    # Only what warm-up changes passes through the branch: what does not is not copied.
+    tuned = jax.lax.cond(
+        adapts, lambda: method.adapt(target, chain, stage, info)[1:], lambda: (chain.parameters, chain.adaptation)
+    )
+    chain = Chain(chain.state, *tuned)
     points = method.points(target, chain.state)
     statistics = points.statistics | method.report(info)._asdict()
     return chain, Record(points.x, points.log_weight, statistics)

@@ -54,9 +54,9 @@ def sample(
         thin: Steps for each draw that is kept.
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
         cores: Chains that run at the same time; by default as many as the process may use.
-        vectorize: Chains that share one vectorised program. 1 is fastest for NUTS on a CPU. Draws are the same to
-            the bit for elementwise densities; where the density multiplies matrices XLA may choose another routine
-            for more chains, and rounding differs.
+        vectorize: How many chains one vectorised program advances. It is a width of the program, like a dtype: the
+            same width gives the same draws whatever chains share a program, but XLA rounds differently for another
+            width. 1, one chain a program on each core, is the default; more can pay for cheap densities.
         chunk: Draws that one call into the compiled program may make, at most; by default about two megabytes of them.
 
     Returns:
@@ -75,7 +75,7 @@ def sample(
     num_draws = checks.integer("draws", draws, minimum=1)
     num_warmup = checks.integer("warmup", warmup, minimum=0)
     num_chains = checks.integer("chains", chains, minimum=1)
-    num_lanes = min(checks.integer("vectorize", vectorize, minimum=1), num_chains)
+    num_lanes = checks.integer("vectorize", vectorize, minimum=1)
     thin = checks.integer("thin", thin, minimum=1)
     checks.choice("progress", progress, (True, False))
     num_cores = _available_cores() if cores is None else checks.integer("cores", cores, minimum=1)
@@ -94,7 +94,7 @@ def sample(
         )
         report.say("compiling")
         lanes = _lanes(x, num_lanes)
-        programs = build_programs(target, method, capacity=capacity, thin=thin, lanes=num_lanes, x=x[:num_lanes])
+        programs = build_programs(target, method, capacity=capacity, thin=thin, lanes=num_lanes, x=lanes[0].x)
         compiled = time.perf_counter()
         plan = Plan(num_warmup, num_draws, capacity, num_cores)
         finished = run_lanes(programs, lanes, plan, keys, report)
@@ -121,7 +121,7 @@ def _available_cores() -> int:
 
 def _lanes(x: np.ndarray, num_lanes: int) -> list[Lane]:
     """Chains in groups of `num_lanes`; a last group that is not full gets copies of the last chain, dropped later."""
-    if num_lanes == 1:
+    if num_lanes == 1:  # without an axis for the one lane
         return [Lane(np.asarray(c), points) for c, points in enumerate(x)]
     numbers = np.arange(-(-len(x) // num_lanes) * num_lanes)
     padded = x[np.minimum(numbers, len(x) - 1)]

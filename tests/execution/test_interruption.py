@@ -1,0 +1,67 @@
+"""Ctrl-C keeps what there is."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pseudo_extended as pe
+
+METHOD = pe.Plain(pe.HMC(num_steps=2))
+
+
+def normal(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def interrupt_after(seconds):
+    def interrupt():
+        time.sleep(seconds)
+        signal.raise_signal(signal.SIGINT)
+
+    threading.Thread(target=interrupt, daemon=True).start()
+
+
+def test_ctrl_c_returns_the_draws_there_are():
+    full = pe.sample(normal, np.zeros(2), method=METHOD, draws=50, warmup=20, chains=2, seed=0, progress=False)
+    interrupt_after(3.0)
+    result = pe.sample(normal, np.zeros(2), method=METHOD, draws=10**9, warmup=20, chains=2, seed=0, progress=False)
+    assert result.interrupted
+    assert result.num_draws >= 50
+    np.testing.assert_array_equal(result.unconstrained[:, :50], full.unconstrained)
+    assert "interrupted" in result.warnings[0]
+
+
+def test_ctrl_c_in_warmup_says_that_there_is_nothing():
+    interrupt_after(2.0)
+    with pytest.raises(KeyboardInterrupt, match="nothing to return"):
+        pe.sample(normal, np.zeros(2), method=METHOD, draws=5, warmup=10**7, chains=2, seed=0, progress=False)
+
+
+SCRIPT = """
+import numpy as np, jax.numpy as jnp, pseudo_extended as pe
+print("ready", flush=True)
+method = pe.Plain(pe.HMC(num_steps=2))
+result = pe.sample(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2), method=method, draws=10**9, warmup=10, chains=2, seed=0)
+print(result.interrupted, result.num_draws > 0, flush=True)
+"""
+
+
+def test_sigint_to_a_real_process_shows_progress_in_the_log_and_returns():
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(18)  # one line of the log comes every ten seconds; compiling takes a few
+    process.send_signal(signal.SIGINT)
+    out, log = process.communicate(timeout=60)
+    assert out == "True True\n", log
+    assert "sampling" in log
+    assert "it/s" in log
+    assert "s left" in log

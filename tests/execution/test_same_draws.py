@@ -1,0 +1,119 @@
+"""The same draws, bit for bit, however a run is cut up or scheduled."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pseudo_extended as pe
+
+RUN = {"draws": 60, "warmup": 120, "chains": 4, "seed": 3, "progress": False}
+
+
+def mixture(x):
+    means = jnp.array([[-2.0, 0.0], [2.0, 1.0], [0.0, 4.0]])
+    return jax.nn.logsumexp(-0.5 * jnp.sum((x - means) ** 2, axis=1) / 0.09)
+
+
+DESIGN = np.random.default_rng(0).normal(size=(40, 6))
+
+
+def regression(x):
+    """Has a matrix product, for which XLA picks a routine by shape."""
+    return -jnp.sum(jnp.logaddexp(0.0, DESIGN @ x)) - 0.1 * jnp.sum(x**2)
+
+
+METHODS = {
+    "pseudo-extended NUTS": pe.PseudoExtended(pe.Tempered(0.01), pe.NUTS(max_depth=6), 3),
+    "pseudo-extended HMC, dense": pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, metric="dense"),
+    "plain random walk": pe.Plain(pe.RandomWalk()),
+    "cycle": pe.PseudoExtended(pe.Stratified(0.05), pe.Cycle([pe.MALA(), pe.RandomWalk()]), 3),
+}
+
+
+def assert_same(a: pe.Result, b: pe.Result):
+    np.testing.assert_array_equal(a.unconstrained, b.unconstrained)
+    np.testing.assert_array_equal(a.log_weights, b.log_weights)
+    assert a.statistics.keys() == b.statistics.keys()
+    for name, values in a.statistics.items():
+        np.testing.assert_array_equal(values, b.statistics[name])
+
+
+@pytest.fixture(scope="module", params=METHODS)
+def method(request):
+    return METHODS[request.param]
+
+
+@pytest.fixture(scope="module")
+def reference(method):
+    return pe.sample(mixture, np.zeros(2), method=method, **RUN)
+
+
+@pytest.mark.parametrize("chunk", [7, 500])
+def test_chunk_size(method, reference, chunk):
+    assert_same(reference, pe.sample(mixture, np.zeros(2), method=method, chunk=chunk, **RUN))
+
+
+@pytest.mark.parametrize("cores", [1, 8])
+def test_number_of_cores(method, reference, cores):
+    assert_same(reference, pe.sample(mixture, np.zeros(2), method=method, cores=cores, **RUN))
+
+
+def test_vectorised_with_any_company(method):
+    """In a vectorised program of four, a chain's draws do not depend on which other chains, or how many, are in it."""
+    together = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, **RUN)
+    alone = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, **{**RUN, "chains": 1})
+    np.testing.assert_array_equal(alone.unconstrained, together.unconstrained[:1])
+    shifted = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, chunk=13, **{**RUN, "chains": 6})
+    np.testing.assert_array_equal(shifted.unconstrained[:4], together.unconstrained)
+
+
+def test_vectorised_or_not_is_the_same_chain_up_to_rounding(method):
+    """XLA emits other instructions for another width; before chaos sets in, only the last digits differ."""
+    short = {**RUN, "draws": 3, "warmup": 0}
+    reference = pe.sample(mixture, np.zeros(2), method=method, **short)
+    vectorised = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, **short)
+    np.testing.assert_allclose(vectorised.unconstrained, reference.unconstrained, rtol=1e-9, atol=1e-9)
+
+
+def test_fewer_chains_are_the_first_ones(method, reference):
+    fewer = pe.sample(mixture, np.zeros(2), method=method, **{**RUN, "chains": 2})
+    np.testing.assert_array_equal(fewer.unconstrained, reference.unconstrained[:2])
+
+
+def test_fewer_draws_are_the_first_ones(method, reference):
+    fewer = pe.sample(mixture, np.zeros(2), method=method, **{**RUN, "draws": 25})
+    np.testing.assert_array_equal(fewer.unconstrained, reference.unconstrained[:, :25])
+
+
+def test_another_seed_gives_other_draws(method, reference):
+    other = pe.sample(mixture, np.zeros(2), method=method, **{**RUN, "seed": 4})
+    assert np.mean(other.unconstrained == reference.unconstrained) < 0.01
+
+
+def test_matrix_products(method):
+    """Chunks, cores and the company that a chain keeps within one vectorised program cannot matter."""
+    reference = pe.sample(regression, np.zeros(6), method=method, **RUN)
+    assert_same(reference, pe.sample(regression, np.zeros(6), method=method, chunk=9, cores=1, **RUN))
+    vectorised = pe.sample(regression, np.zeros(6), method=method, vectorize=2, **RUN)
+    padded = pe.sample(regression, np.zeros(6), method=method, vectorize=2, **{**RUN, "chains": 3})
+    np.testing.assert_array_equal(vectorised.unconstrained[:3], padded.unconstrained)
+
+
+def test_thinning_keeps_every_kth_state(method):
+    thinned = pe.sample(mixture, np.zeros(2), method=method, thin=3, chunk=4, **RUN)
+    assert_same(thinned, pe.sample(mixture, np.zeros(2), method=method, thin=3, chunk=50, **RUN))
+    evaluations = thinned.unconstrained[0, 1:] != thinned.unconstrained[0, :-1]
+    assert thinned.unconstrained.shape[1] == RUN["draws"]
+    assert evaluations.any()
+
+
+def test_the_users_precision_does_not_matter(method, reference):
+    with jax.enable_x64(True):
+        assert_same(reference, pe.sample(mixture, np.zeros(2), method=method, **RUN))
+
+
+def test_the_seed_of_an_unseeded_run_repeats_it():
+    first = pe.sample(mixture, np.zeros(2), method=METHODS["plain random walk"], **{**RUN, "seed": None})
+    again = pe.sample(mixture, np.zeros(2), method=METHODS["plain random walk"], **{**RUN, "seed": first.seed})
+    assert_same(first, again)

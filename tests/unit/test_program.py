@@ -1,0 +1,144 @@
+"""The compiled programs: never stale, never compiled twice, and never mixed up."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pseudo_extended as pe
+from pseudo_extended.run import program
+from pseudo_extended.run.program import CHUNK_BYTES, MAX_CAPACITY, capacity_for, chunk_input
+from pseudo_extended.warmup import stages
+
+RUN = {"draws": 20, "warmup": 5, "chains": 1, "seed": 0, "progress": False}
+
+
+def sample(target, init, method=None, **options):
+    return pe.sample(target, init, method=method or pe.Plain(pe.HMC(3)), **RUN | options)
+
+
+def normal(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+DATA = {}
+
+
+def reads_a_global(x):
+    return -0.5 * jnp.sum((x - jnp.sum(DATA["centre"])) ** 2)
+
+
+KINDS = {
+    "number": float,
+    "one entry of a large array": lambda centre: np.r_[np.zeros(4000), centre, np.zeros(4000)],
+    "JAX array": lambda centre: jnp.full(3, centre / 3),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_global_changed_between_two_runs_is_seen(kind):
+    """Draws around 0, then around 50, with a scale of 1: 20 draws tell them apart without doubt."""
+    means = []
+    for centre in (0.0, 50.0, 0.0):
+        DATA["centre"] = KINDS[kind](centre)
+        means.append(sample(reads_a_global, np.full(2, centre)).unconstrained.mean())
+    assert abs(means[0]) < 5
+    assert abs(means[1] - 50) < 5
+    assert means[2] == means[0]
+
+
+def test_the_same_run_does_not_compile_again():
+    def density(x):
+        return -jnp.sum(x**4)
+
+    first = sample(density, np.zeros(3))
+    known = set(program._compiled)
+    again = sample(density, np.zeros(3))
+    other_start = sample(density, np.ones(3), seed=1, draws=7, warmup=9)
+    same_text = sample(lambda x: -jnp.sum(x**4), np.zeros(3))
+    assert set(program._compiled) == known
+    np.testing.assert_array_equal(again.unconstrained, first.unconstrained)
+    np.testing.assert_array_equal(same_text.unconstrained, first.unconstrained)
+    assert other_start.num_draws == 7
+    sample(lambda x: -jnp.sum(x**4) / 2, np.zeros(3))
+    assert set(program._compiled) > known, "another density must compile"
+
+
+class TestProgramsOfEqualText:
+    """Names, labels and the class of the kernel are no part of a program's text, but of the objects around it."""
+
+    def test_other_labels(self):
+        unnamed = sample(pe.Target(normal, np.zeros(2)), np.zeros(2))
+        for options in ({"names": "theta"}, {"dims": {"x": ["school"]}}, {"coords": {"x_dim_0": ["a", "b"]}}):
+            named = sample(pe.Target(normal, np.zeros(2), **options), np.zeros(2))
+            np.testing.assert_array_equal(named.unconstrained, unnamed.unconstrained)
+            assert named.target.names == ((options.get("names") or "x"),)
+
+    def test_another_structure_of_the_position(self):
+        flat = sample(normal, np.zeros(1))
+        nested = sample(pe.Target(lambda p: normal(p["x"]), {"x": np.zeros(1)}), {"x": np.zeros(1)})
+        np.testing.assert_array_equal(nested.points["x"], flat.points)
+
+    def test_another_kernel_that_starts_in_the_same_way(self):
+        """All kernels with gradients look for a first step size with the same program."""
+        for kernel in (pe.HMC(3), pe.HMC(2), pe.NUTS(max_depth=3)):
+            assert sample(normal, np.zeros(2), pe.Plain(kernel)).num_draws == 20
+
+    def test_equal_kernels_of_different_classes(self):
+        """MALA is HMC with one step, so both programs are equal."""
+        walk = sample(normal, np.zeros(2), pe.Plain(pe.HMC(1, target_acceptance=0.574)))
+        langevin = sample(normal, np.zeros(2), pe.Plain(pe.MALA()))
+        np.testing.assert_array_equal(walk.unconstrained, langevin.unconstrained)
+
+    def test_other_numbers_of_the_same_shape(self):
+        """Arrays of target and method are arguments of the program: the same program, other draws."""
+        hot = sample(normal, np.zeros(2), pe.PseudoExtended(pe.Fixed(0.1), pe.HMC(2), 2))
+        known = set(program._compiled)
+        cold = sample(normal, np.zeros(2), pe.PseudoExtended(pe.Fixed(0.9), pe.HMC(2), 2))
+        assert set(program._compiled) == known
+        assert np.all(hot.statistics["beta"] == 0.1)
+        assert np.all(cold.statistics["beta"] == 0.9)
+        assert not np.array_equal(hot.unconstrained, cold.unconstrained)
+
+
+def test_memory_of_programs_is_bounded(monkeypatch):
+    monkeypatch.setattr(program, "_MAX_COMPILED", 3)
+    for power in (4, 6):
+        sample(lambda x, power=power: -jnp.sum(x**power), np.zeros(1), pe.Plain(pe.RandomWalk()))
+        assert len(program._compiled) <= 3
+
+
+class TestThin:
+    """`thin` steps for each draw: the first draw after one of them is the second of an unthinned run of the chain."""
+
+    def test_counts_all_steps(self):
+        """The cost of a draw is that of all its steps; what went wrong in a step that is not kept went wrong, too."""
+        result = sample(normal, np.zeros(2), pe.Plain(pe.HMC(3)), thin=4)
+        assert np.all(result.statistics["num_evaluations"] == 12)
+
+    def test_a_wall_met_in_a_skipped_step_counts(self):
+        """One step of this random walk leaves (0, ∞) with probability about 1/2, one of eight with more than 0.9."""
+        wall = lambda x: jnp.where(x[0] > 0, -x[0], -jnp.inf)  # noqa: E731
+        thinned = sample(wall, np.ones(1), pe.Plain(pe.RandomWalk()), draws=200, thin=8)
+        assert thinned.statistics["non_finite"].mean() > 0.8
+
+
+def test_capacity_is_about_two_megabytes():
+    for dim in (1, 10, 1000, 10**6):
+        target = pe.Target(normal, np.zeros(dim))
+        capacity = capacity_for(target, pe.PseudoExtended(num_particles=5))
+        assert 16 <= capacity <= MAX_CAPACITY
+        if 16 < capacity < MAX_CAPACITY:
+            assert CHUNK_BYTES / 2 < capacity * 5 * (dim + 4) * 8 <= CHUNK_BYTES
+
+
+@pytest.mark.usefixtures("x64")
+def test_chunk_input_is_a_window_of_the_plan():
+    plan = stages(100)
+    chunk = chunk_input(None, 30, 20, 32, plan)
+    assert int(chunk.first) == 30
+    assert bool(chunk.adapts)
+    for part, whole in zip(chunk.stages, plan, strict=True):
+        assert part.shape == (32,)
+        np.testing.assert_array_equal(part[:20], whole[30:50])
+        assert not part[20:].any()
+    assert not bool(chunk_input(None, 0, 5, 32, None).adapts)
