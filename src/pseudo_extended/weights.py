@@ -6,7 +6,7 @@ Weights are normalised within a draw and never pooled over draws: the estimate o
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import softmax
+from scipy.special import log_softmax, softmax
 
 
 def normalise(log_weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "... particle"]:
@@ -16,6 +16,15 @@ def normalise(log_weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray
     array([0.5, 0.5, 0. ])
     """
     return softmax(log_weight, axis=-1)
+
+
+def log_normalise(log_weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "... particle"]:
+    """Logs of the normalised weights, also where the weight itself is below the smallest double.
+
+    >>> log_normalise(np.array([0.0, -2000.0]))
+    array([    0., -2000.])
+    """
+    return log_softmax(log_weight, axis=-1)
 
 
 def effective_number(weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "..."]:

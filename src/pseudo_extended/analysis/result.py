@@ -19,7 +19,7 @@ from pseudo_extended.analysis.series import r_hat
 from pseudo_extended.analysis.to_arviz import build_arviz
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
-from pseudo_extended.weights import draw_index, normalise
+from pseudo_extended.weights import draw_index, log_normalise, normalise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -178,8 +178,8 @@ class Result:
         statistics.
         """
         posterior = dict(zip(self.target.names, jax.tree.leaves(self.resample(seed)), strict=True))
-        with np.errstate(divide="ignore"):
-            sample_stats = {"log_weight": np.log(self.weights), "index": self.resample_index(seed), **self.statistics}
+        weights = {"log_weight": log_normalise(self.log_weights), "index": self.resample_index(seed)}
+        sample_stats = weights | self.statistics
         dims = {parameter.name: parameter.dims for parameter in self.target.parameters}
         per_particle = {
             name: ["particle"] for name, values in sample_stats.items() if values.shape[2:] == (self.num_particles,)

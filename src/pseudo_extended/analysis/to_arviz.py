@@ -17,8 +17,12 @@ def build_arviz(
     """An ArviZ object with a posterior and a sample_stats group."""
     arviz: Any = import_module("arviz")  # one to two seconds that only this call should cost
     groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}
-    labels = {"dims": {name: list(axes) for name, axes in dims.items()}, "coords": dict(coords)}
-    is_first_line = hasattr(arviz, "InferenceData")
+    # Lists: a tuple as coordinates means (dims, data) to xarray.
+    labels = {
+        "dims": {name: list(axes) for name, axes in dims.items()},
+        "coords": {dim: list(values) for dim, values in coords.items()},
+    }
+    is_first_line = arviz.__version__.startswith("0.")
     data = arviz.from_dict(**groups, **labels) if is_first_line else arviz.from_dict(groups, **labels)
     for group in groups:
         data[group].attrs.update(attributes)
