@@ -60,6 +60,10 @@ class AbstractMethod(eqx.Module):
         """Refuse, in a sentence, a target that the method cannot sample."""
 
     @abstractmethod
+    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
+        """Whether the method's own densities, besides the target's, are positive at these starting points."""
+
+    @abstractmethod
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """A chain that starts at the given points."""
 

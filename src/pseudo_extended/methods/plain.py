@@ -1,7 +1,7 @@
 """An ordinary kernel on the raw target: the baseline for everything else."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
@@ -39,6 +39,11 @@ class Plain(AbstractMethod):
     def check(self, target: Target) -> None:
         """Any target will do."""
         del target
+
+    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
+        """There are no others."""
+        del target
+        return jnp.ones(x.shape[0], bool)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the one given point."""

@@ -2,7 +2,8 @@
 
 import equinox as eqx
 import jax
-from jaxtyping import Array, Float, Key
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.extended import ExtendedTarget
@@ -55,6 +56,11 @@ class PseudoExtended(AbstractMethod):
     def check(self, target: Target) -> None:
         """The instrument must give a proper extended target."""
         self.instrument.check(target, self.num_particles)
+
+    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
+        """Whether q is positive."""
+        extended = self.extended(target)
+        return jnp.isfinite(extended.terms(extended.start(jax.random.key(0), x)).log_q)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the given pseudo-samples."""

@@ -26,6 +26,11 @@ def _check_density(target: Target, name: str, function: Callable[[Any], Any]) ->
     example = jax.tree.unflatten(target.treedef, [jnp.asarray(leaf) for leaf in target.example])
     try:
         value = jax.eval_shape(function, example)
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        raise TypeError(
+            f"{name} must be a JAX function: jax.numpy instead of numpy, and no Python `if` or `float` on its values; "
+            "JAX could not trace it."
+        ) from error
     except Exception as error:
         error.add_note(
             f"pseudo-extended called {name} with a position of {_shapes(target)} to see whether JAX can trace it; "
@@ -46,13 +51,17 @@ def _check_density(target: Target, name: str, function: Callable[[Any], Any]) ->
     return []
 
 
+def explain_instrument(target: Target, u: Float[np.ndarray, " d"], tried: str) -> str:
+    """A sentence about a start at which the target is positive, but the instrument q is not."""
+    where = f"after {tried}, for instance at {_position(target, u)}"
+    return f"the instrument's density q must be positive wherever the target is; it is not {where}."
+
+
 def explain(target: Target, u: Float[Array, " d"], tried: str, *, needs_gradient: bool) -> str:
     """A sentence about a start at which the target is not finite, naming the parameter at fault where one is."""
-    position = dict(zip(target.names, jax.tree.leaves(target.constrain(u)), strict=True))
-    shown = ", ".join(f"{name} = {_short(value)}" for name, value in position.items())
     path = target.path_point(u)
     value = float(target.log_target(u))
-    where = f"after {tried}, for instance at {shown}"
+    where = f"after {tried}, for instance at {_position(target, u)}"
     if target.base is not None and not np.isfinite(float(path.log_base)):
         name = "log_prior" if target.log_likelihood is not None else "the base's log density"
         return f"{name} must be finite at the start; it is {float(path.log_base):g} {where}{_blame(target, u)}."
@@ -85,10 +94,17 @@ def _blame(target: Target, u: Float[Array, " d"]) -> str:
         if np.any(np.asarray(finite(moved))):
             guilty.append(repr(parameter.name))
         start += parameter.size
+    if len(target.parameters) == 1:
+        return ""
     if not guilty:
         return ", and no single parameter is at fault"
     noun = "parameter" if len(guilty) == 1 else "one of the parameters"
     return f"; {noun} {', '.join(guilty)} is at fault: moving it alone makes it finite"
+
+
+def _position(target: Target, u: Any) -> str:
+    position = zip(target.names, jax.tree.leaves(target.constrain(jnp.asarray(u))), strict=True)
+    return ", ".join(f"{name} = {_short(value)}" for name, value in position)
 
 
 def _split(target: Target, flat: np.ndarray) -> list[tuple[str, np.ndarray]]:

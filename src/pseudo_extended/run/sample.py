@@ -89,9 +89,7 @@ def sample(
     clock = time.perf_counter()
     report = reporter(progress)
     try:
-        x = starting_points(
-            target, init, keys.start, num_chains, method.num_points, needs_gradient=method.needs_gradient
-        )
+        x = starting_points(target, method, init, keys.start, num_chains)
         report.say("compiling")
         lanes = _lanes(x, num_lanes)
         programs = build_programs(target, method, capacity=capacity, thin=thin, lanes=num_lanes, x=lanes[0].x)

@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.run.preflight import explain
+from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.run.preflight import explain, explain_instrument
 from pseudo_extended.target import Target
 
 Proposal = Callable[[Any, int, int], Float[Array, " d"] | Float[np.ndarray, " d"]]
@@ -24,12 +25,17 @@ class Starts(NamedTuple):
 
 
 def starting_points(
-    target: Target, init: Any, key: Key[Array, ""], num_chains: int, num_particles: int, *, needs_gradient: bool
+    target: Target, method: AbstractMethod, init: Any, key: Key[Array, ""], num_chains: int
 ) -> Float[np.ndarray, "chain particle d"]:
-    """A point for every pseudo-sample of every chain, at which the target is finite."""
+    """A point for every pseudo-sample of every chain, at which the target and the method's own densities are finite."""
     starts = _starts(target, init)
-    finite = jax.jit(jax.vmap(lambda u: _is_finite(target, u, needs_gradient)))
+    num_particles = method.num_points
     num_points = num_chains * num_particles
+
+    def check(x: Float[Array, "particle d"]) -> tuple[Bool[Array, " particle"], Bool[Array, " particle"]]:
+        return jax.vmap(lambda u: _is_finite(target, u, method.needs_gradient))(x), method.covers(target, x)
+
+    checked = jax.jit(jax.vmap(check))
     keys = [
         jax.random.fold_in(jax.random.fold_in(key, chain), particle)
         for chain in range(num_chains)
@@ -40,11 +46,15 @@ def starting_points(
     for attempt in range(starts.max_attempts):
         for i in todo:
             x[i] = np.asarray(starts.propose(jax.random.fold_in(keys[i], attempt), int(i), attempt))
-        todo = np.flatnonzero(~np.asarray(finite(x)))
+        finite, covered = (np.asarray(part).ravel() for part in checked(x.reshape(num_chains, num_particles, -1)))
+        todo = np.flatnonzero(~(finite & covered))
         if todo.size == 0:
             return x.reshape(num_chains, num_particles, target.dim)
     tried = f"{starts.max_attempts} {starts.origin}"
-    raise ValueError(explain(target, jnp.asarray(x[todo[0]]), tried, needs_gradient=needs_gradient))
+    worst = int(todo[0])
+    if finite[worst]:
+        raise ValueError(explain_instrument(target, x[worst], tried))
+    raise ValueError(explain(target, jnp.asarray(x[worst]), tried, needs_gradient=method.needs_gradient))
 
 
 def _is_finite(target: Target, u: Float[Array, " d"], needs_gradient: bool) -> Bool[Array, ""]:
