@@ -15,6 +15,7 @@ Run: python benchmarks/overhead.py
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import blackjax
 import jax
@@ -65,7 +66,7 @@ def measure(target: pe.Target, num_particles: int, step_size: float) -> tuple[fl
     chain = chain._replace(parameters=KernelParameters(jnp.array([step_size]), inverse_mass))
     chunk = chunk_input(key, 0, NUM_DRAWS, NUM_DRAWS, None)
 
-    bare = blackjax.nuts(extended.log_density, step_size=step_size, inverse_mass_matrix=inverse_mass)
+    bare: Any = blackjax.nuts(extended.log_density, step_size=step_size, inverse_mass_matrix=inverse_mass)
 
     def scan(state):
         def draw(state, t):

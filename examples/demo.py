@@ -21,7 +21,7 @@ from pseudo_extended.precision import double_precision
 from pseudo_extended.problems import Problem
 
 STUCK, FREE, TRUTH = "#c0392b", "#1f6f8b", "#444444"
-RUN = {"warmup": 1000, "chains": 2, "seed": 1}
+WARMUP, CHAINS, SEED = 1000, 2, 1
 
 
 def main() -> None:
@@ -37,8 +37,10 @@ def main() -> None:
         ("twenty normals in the plane", plane, np.array([5.0, 5.0]), 4_000, tempered),
     ):
         for how in (pe.Plain(pe.NUTS()), method):
-            console.print(f"[bold]{name}[/]: {how.describe()}, {RUN['chains']} chains of {draws:,} draws")
-            runs[name, type(how).__name__] = pe.sample(problem.target, start, method=how, draws=draws, **RUN)
+            console.print(f"[bold]{name}[/]: {how.describe()}, {CHAINS} chains of {draws:,} draws")
+            runs[name, type(how).__name__] = pe.sample(
+                problem.target, start, method=how, draws=draws, warmup=WARMUP, chains=CHAINS, seed=SEED
+            )
 
     problems = {"two normals on the line": line, "twenty normals in the plane": plane}
     for name, problem in problems.items():
@@ -59,7 +61,7 @@ def moments(name: str, problem: Problem, stuck: pe.Result, free: pe.Result) -> T
         for i, exact in enumerate(truth):
             cells = [f"{answer.value[i]:.3f} ± {answer.standard_error[i]:.3f}" for answer in answers]
             table.add_row(f"E x{i + 1}{'²' if power == 2 else ''}", f"{exact:.3f}", *cells)
-    worst = [f"{float(result.summary()['r_hat'].max()):.2f}" for result in (stuck, free)]
+    worst = [f"{np.max(result.summary()['r_hat'].to_numpy()):.2f}" for result in (stuck, free)]
     table.add_row("R-hat", "1.00", *worst, style="dim")
     return table
 

@@ -42,6 +42,7 @@ def starting_points(
         for particle in range(num_particles)
     ]
     x = np.zeros((num_points, target.dim))
+    finite = np.zeros(num_points, bool)
     todo: Int[np.ndarray, " point"] = np.arange(num_points)
     for attempt in range(starts.max_attempts):
         for i in todo:
