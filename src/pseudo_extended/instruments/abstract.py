@@ -47,6 +47,20 @@ class AbstractInstrument(eqx.Module):
         """The inverse temperature of each pseudo-sample; nan where it has none."""
 
 
+class AbstractStaticInstrument(AbstractInstrument):
+    """An instrument without auxiliary variables: nothing moves but the pseudo-samples."""
+
+    def num_auxiliary(self, num_particles: int) -> int:
+        """None."""
+        del num_particles
+        return 0
+
+    def start(self, key: Key[Array, ""], num_particles: int) -> Float[Array, " auxiliary"]:
+        """Nothing to start."""
+        del key, num_particles
+        return jnp.zeros(0)
+
+
 def tempered_terms(
     path: PathPoint, beta: Float[Array, " particle"]
 ) -> tuple[Float[Array, " particle"], Float[Array, " particle"]]:

@@ -5,15 +5,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key, PyTree
+from jaxtyping import Array, Float, PyTree
 
 from pseudo_extended.bases import AbstractBase, Base
 from pseudo_extended.checks import describe
-from pseudo_extended.instruments.abstract import AbstractInstrument, Terms
+from pseudo_extended.instruments.abstract import AbstractStaticInstrument, Terms
 from pseudo_extended.target import PathPoint, Target
 
 
-class Density(AbstractInstrument):
+class Density(AbstractStaticInstrument):
     """A given q: a log density in the user's own space, up to a constant, or a base such as `pe.Normal()`.
 
     q must be positive wherever the target is, with tails at least as heavy, or the weights have no finite variance.
@@ -39,16 +39,6 @@ class Density(AbstractInstrument):
         value = jax.eval_shape(self._log_q_of(target), jax.ShapeDtypeStruct((target.dim,), float))
         if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
             raise ValueError(f"log_q of Density must return one float; got shape {value.shape}, {value.dtype}.")
-
-    def num_auxiliary(self, num_particles: int) -> int:
-        """None."""
-        del num_particles
-        return 0
-
-    def start(self, key: Key[Array, ""], num_particles: int) -> Float[Array, " auxiliary"]:
-        """Nothing to start."""
-        del key, num_particles
-        return jnp.zeros(0)
 
     def betas(self, num_particles: int, auxiliary: Float[Array, " auxiliary"]) -> Float[Array, " particle"]:
         """No temperatures here."""

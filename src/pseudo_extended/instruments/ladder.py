@@ -2,15 +2,15 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
-from pseudo_extended.instruments.abstract import AbstractInstrument, Terms, refuse_improper, tempered_terms
+from pseudo_extended.instruments.abstract import AbstractStaticInstrument, Terms, refuse_improper, tempered_terms
 from pseudo_extended.target import PathPoint, Target
 
 
-class Fixed(AbstractInstrument):
+class Fixed(AbstractStaticInstrument):
     """q(x) ∝ γ_β(x) with one fixed β for every pseudo-sample.
 
     >>> Fixed(0.3).num_auxiliary(5)
@@ -27,16 +27,6 @@ class Fixed(AbstractInstrument):
         del num_particles
         refuse_improper("beta of Fixed", float(self.beta), target)
 
-    def num_auxiliary(self, num_particles: int) -> int:
-        """None: the temperature does not move."""
-        del num_particles
-        return 0
-
-    def start(self, key: Key[Array, ""], num_particles: int) -> Float[Array, " auxiliary"]:
-        """Nothing to start."""
-        del key, num_particles
-        return jnp.zeros(0)
-
     def betas(self, num_particles: int, auxiliary: Float[Array, " auxiliary"]) -> Float[Array, " particle"]:
         """The one β, N times."""
         del auxiliary
@@ -50,7 +40,7 @@ class Fixed(AbstractInstrument):
         return Terms(*tempered_terms(path, self.betas(x.shape[0], auxiliary)), jnp.zeros(()))
 
 
-class Ladder(AbstractInstrument):
+class Ladder(AbstractStaticInstrument):
     """q_i(x) ∝ γ_{β_i}(x) exp(log_g_i): a fixed ladder, one rung for each pseudo-sample.
 
     The answer is exact for any `log_g`; the share of draws in which pseudo-sample i carries the target is
@@ -82,16 +72,6 @@ class Ladder(AbstractInstrument):
                 f"got {self.rungs.size}."
             )
         refuse_improper("the smallest of betas of Ladder", float(self.rungs[0]), target)
-
-    def num_auxiliary(self, num_particles: int) -> int:
-        """None: the temperatures do not move."""
-        del num_particles
-        return 0
-
-    def start(self, key: Key[Array, ""], num_particles: int) -> Float[Array, " auxiliary"]:
-        """Nothing to start."""
-        del key, num_particles
-        return jnp.zeros(0)
 
     def betas(self, num_particles: int, auxiliary: Float[Array, " auxiliary"]) -> Float[Array, " particle"]:
         """The rungs."""
