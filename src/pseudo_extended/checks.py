@@ -23,12 +23,14 @@ def describe(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def integer(name: str, value: Any, *, minimum: int) -> int:
-    """`value` as an int of at least `minimum`."""
+def integer(name: str, value: Any, *, minimum: int, maximum: int = 2**63 - 1) -> int:
+    """`value` as an int of at least `minimum`, and at most what 64 bits hold."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number of at least {minimum}; got {describe(value)}.")
     if value < minimum:
         raise ValueError(f"{name} must be a whole number of at least {minimum}; got {value}.")
+    if int(value) > maximum:
+        raise ValueError(f"{name} must be a whole number of at most {maximum}; got {describe(value)}.")
     return int(value)
 
 

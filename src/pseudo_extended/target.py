@@ -16,17 +16,18 @@ from pseudo_extended.transforms import Bounds, bounds_from
 
 
 class PathPoint(NamedTuple):
-    """What a point on the path from base to target needs: log γ_β = log_base + β · delta."""
+    """What a point on the path from base to target needs: log γ_β = log_base + β · delta.
+
+    log γ is here beside the other two, and not their sum: what uses only the target must not see the base, neither
+    its rounding nor its support.
+    """
 
     log_base: Float[Array, "*batch"]
     """log γ0(x); zero when there is no base."""
     delta: Float[Array, "*batch"]
     """Δ(x) = log γ(x) - log γ0(x)."""
-
-    @property
-    def log_target(self) -> Float[Array, "*batch"]:
-        """log γ(x), the end of the path at β = 1."""
-        return self.log_base + self.delta
+    log_target: Float[Array, "*batch"]
+    """log γ(x), the end of the path at β = 1."""
 
 
 class Parameter(NamedTuple):
@@ -117,8 +118,10 @@ class Target(eqx.Module):
         log_base = jnp.zeros(()) if self.base is None else _scalar(self.base.log_density(u, position, log_det))
         if self.log_density is None:
             assert self.log_likelihood is not None
-            return PathPoint(log_base, _scalar(self.log_likelihood(position)))
-        return PathPoint(log_base, _scalar(self.log_density(position)) + log_det - log_base)
+            log_likelihood = _scalar(self.log_likelihood(position))
+            return PathPoint(log_base, log_likelihood, log_base + log_likelihood)
+        log_target = _scalar(self.log_density(position)) + log_det
+        return PathPoint(log_base, log_target - log_base, log_target)
 
     def log_target(self, u: Float[Array, " d"]) -> Float[Array, ""]:
         """log γ on the unconstrained space; a value that is no log density (nan, +inf) is a point of density zero."""

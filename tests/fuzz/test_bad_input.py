@@ -100,8 +100,12 @@ def is_position(value):
         return False
 
 
-NO_DENSITY = JUNK.filter(lambda value: not (is_position(value) and np.asarray(value).dtype.kind == "f"))
-"""Without the constants, which are densities."""
+def is_density(value):
+    """Whether it is one number: a constant is a density."""
+    return is_position(value) and not isinstance(value, (list, tuple, dict)) and np.shape(value) == ()
+
+
+NO_DENSITY = JUNK.filter(lambda value: not is_density(value))
 
 
 def attempt(call, *names):
@@ -160,6 +164,11 @@ class TestSample:
     def test_counts(self, name, limit, value):
         assume(limit is None or not is_large(value, limit))
         attempt(lambda: run(**{name: value}), name)
+
+    @pytest.mark.parametrize("power", [31, 32, 62, 63, 64, 100, 2000])
+    @pytest.mark.parametrize("offset", [-1, 0])
+    def test_large_seeds(self, power, offset):
+        attempt(lambda: run(seed=2**power + offset), "seed")
 
     @TRACES
     @given(value=ANYTHING)
@@ -396,11 +405,12 @@ class TestMethods:
         attempt(lambda: pe.PseudoExtended(**{name: value}), name)
 
 
-class TestResult:
-    @pytest.fixture(scope="class")
-    def result(self):
-        return run(MODEL, init={"a": np.zeros(2), "s": 0.5}, draws=5)
+@pytest.fixture(scope="module")
+def result():
+    return run(MODEL, init={"a": np.zeros(2), "s": 0.5}, draws=5)
 
+
+class TestResult:
     @TRACES
     @given(value=JUNK | OBJECTS)
     def test_expect(self, result, value):
@@ -458,6 +468,10 @@ class TestTools:
         assume(name == "seed" or not is_large(value, 200))
         arguments = {"step": stay, "exact": exact, "num_draws": 100, "num_steps": 1, name: value}
         attempt(lambda: check_invariance(**arguments), name)
+
+    @pytest.mark.parametrize("power", [32, 63, 64, 2000])
+    def test_large_seeds_of_check_invariance(self, power):
+        attempt(lambda: check_invariance(stay, exact, num_draws=100, num_steps=1, seed=2**power), "seed")
 
     @CHEAP
     @given(value=ANYTHING)

@@ -15,7 +15,9 @@ from jax.scipy.special import logsumexp
 import pseudo_extended as pe
 from pseudo_extended.kernels import AbstractKernel, KernelParameters, initial_state
 from pseudo_extended.precision import double_precision
+from pseudo_extended.run.program import _draw
 from pseudo_extended.testing import check_invariance
+from pseudo_extended.warmup import Stage
 
 from .cases import CASES, Case, own_density, own_density_positive, stratified, tempered_interval, tempered_normal
 
@@ -129,7 +131,7 @@ def no_jacobian_of_bounds(extended, flat):
 
     x, u = extended.split(flat)
     delta = jax.vmap(log_density)(x)
-    path = pe.target.PathPoint(jnp.zeros_like(delta), delta)
+    path = pe.target.PathPoint(jnp.zeros_like(delta), delta, delta)
     log_q, log_weight, log_auxiliary = extended.instrument.terms(extended.target, x, path, u)
     return logsumexp(log_weight) + jnp.sum(log_q) + log_auxiliary
 
@@ -216,3 +218,34 @@ def test_a_kernel_that_stands_still_fails():
     report = check_invariance(lambda key, flat: flat, tempered_normal().exact)
     assert report.p_value > 1e-4
     assert not report.passes()
+
+
+@pytest.mark.parametrize("thin", [1, 2, 3])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        pe.Cycle([pe.RandomWalk(), pe.Cycle([pe.RandomWalk(), pe.RandomWalk()])]),
+        pe.Mixture([pe.RandomWalk(), pe.Cycle([pe.HMC(2), pe.RandomWalk()])]),
+        pe.NUTS(max_depth=3),
+    ],
+    ids=["nested cycle", "nested mixture", "NUTS"],
+)
+def test_a_draw_of_the_loop(kernel, thin):
+    """The loop's own draw, keys and all: steps of one draw that share random numbers are caught here."""
+    target, method = pe.Target(lambda x: -0.5 * jnp.sum(x**2), np.zeros(1)), pe.Plain(kernel)
+    sizes = jnp.full(kernel.target_acceptance.shape, 1.3)
+    stage = Stage(*(jnp.asarray(False) for _ in Stage._fields))
+
+    def step(key, flat):
+        chain = method.init(key, target, flat[None])
+        chain = chain._replace(parameters=KernelParameters(sizes, jnp.ones(1)))
+        return _draw(method, target, chain, key, thin, stage, jnp.asarray(False))[0].state.position
+
+    report = check_invariance(
+        step,
+        lambda rng, size: rng.normal(size=(size, 1)),
+        statistics=lambda x: jnp.concatenate([x, x**2]),
+        num_draws=100_000,
+        num_steps=2,
+    )
+    assert report.passes(), report

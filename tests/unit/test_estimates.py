@@ -19,7 +19,16 @@ def test_mean():
     np.testing.assert_allclose(estimate.value, SHARE @ FLAT, rtol=1e-13)
     series = np.array([[w @ x for w, x in zip(ws, xs, strict=True)] for ws, xs in zip(WEIGHTS, VALUES, strict=True)])
     np.testing.assert_allclose(estimate.standard_error, standard_error(series), rtol=1e-12)
-    np.testing.assert_allclose(estimate.ess, effective_sample_size(series), rtol=1e-12)
+    # Independent draws from the target that would have this error: Var[f] over its square.
+    np.testing.assert_allclose(
+        estimate.ess, np.diag(np.cov(FLAT.T, aweights=SHARE, ddof=0)) / estimate.standard_error**2, rtol=1e-12
+    )
+
+
+def test_effective_sample_size_of_equal_weights_is_that_of_the_series():
+    series = np.random.default_rng(3).normal(size=(2, 200, 1))
+    estimate = estimates.mean(series, np.ones((2, 200, 1)))
+    np.testing.assert_allclose(estimate.ess, effective_sample_size(series[..., 0]), rtol=1e-12)
 
 
 def test_variance_and_covariance():

@@ -96,10 +96,21 @@ def test_one_draw_has_no_r_hat():
 
 
 def test_constant_series():
-    """A parameter that never moves and needs not to: no error."""
+    """A constant, or a chain that is stuck: nothing can be told."""
     series = np.full((2, 100), 3.0)
-    assert standard_error(series) == 0.0
-    assert r_hat(series) == 1.0
+    for function in (effective_sample_size, standard_error, r_hat):
+        assert np.isnan(function(series))
+
+
+def test_two_values():
+    """±1, so that the distance to the median is constant: its R-hat says nothing, but that of the values does."""
+    rng = np.random.default_rng(0)
+    agree = rng.choice([-1.0, 1.0], size=(4, 500))
+    agree[:, :2] = [-1.0, 1.0]
+    disagree = agree.copy()
+    disagree[0], disagree[1] = 1.0, -1.0
+    assert r_hat(agree) < 1.02
+    assert r_hat(disagree) > 1.1
 
 
 def test_chains_stuck_at_different_values():

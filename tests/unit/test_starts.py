@@ -25,8 +25,9 @@ POSITION = {"theta": np.array([0.1, 0.2, 0.3]), "tau": 2.0}
 
 
 def starts(target, init, chains=2, particles=3, seed=0, needs_gradient=True):
-    key = jax.random.key(seed, impl="threefry2x32")
-    return starting_points(target, init, key, chains, particles, needs_gradient=needs_gradient)
+    kernel = pe.HMC(1) if needs_gradient else pe.RandomWalk()
+    method = pe.PseudoExtended(pe.Fixed(0.5), kernel, particles)
+    return starting_points(target, method, init, jax.random.key(seed, impl="threefry2x32"), chains)
 
 
 def tiny(target, init=None, **options):
@@ -57,8 +58,12 @@ class TestKinds:
         np.testing.assert_array_equal(starts(PLAIN, batch), batch.reshape(2, 3, 2))
 
     def test_a_short_batch_is_used_again(self):
-        batch = np.array([[0.0, 0.1], [1.0, 1.1]])
-        np.testing.assert_array_equal(starts(PLAIN, batch).reshape(6, 2), np.tile(batch, (3, 1)))
+        """In turn, and not in the same way by every chain."""
+        batch = np.arange(6.0).reshape(3, 2)
+        x = starts(PLAIN, batch)
+        for chain in x:
+            np.testing.assert_array_equal(chain[np.argsort(chain[:, 0])], batch)
+        assert np.any(x[0] != x[1])
 
     def test_a_batch_of_a_model(self):
         batch = {"theta": np.arange(6.0).reshape(2, 3), "tau": np.array([1.0, 4.0])}
@@ -208,9 +213,8 @@ class TestPlainFunction:
         """Whatever shape init shows must then be a start of that shape."""
         target = target_from(normal, init)
         assert target.parameters[0].shape == shape
-        key = jax.random.key(0, impl="threefry2x32")
         with jax.enable_x64(True):
-            x = starting_points(target, init, key, 1, 2, needs_gradient=True)
+            x = starts(target, init, chains=1, particles=2)
         assert x.shape == (1, 2, int(np.prod(shape)))
 
     def test_a_list_of_lists_is_a_batch(self):

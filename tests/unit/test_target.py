@@ -153,7 +153,7 @@ def test_given_names():
     assert pe.Target(abs, [1.0, 2.0], names=["mu", "sigma"]).names == ("mu", "sigma")
 
 
-@pytest.mark.parametrize("names", [["a", "b"], [], "", [3], ["a", "a"], 5, [None]])
+@pytest.mark.parametrize("names", [["a", "b"], [], "", [3], ["a", "a"], 5, [None], "chain", "draw"])
 def test_bad_names(names):
     with pytest.raises((ValueError, TypeError)) as error:
         pe.Target(abs, np.zeros(2), names=names)

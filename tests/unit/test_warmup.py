@@ -28,13 +28,14 @@ class TestStages:
         assert all(len(part) == num_warmup for part in plan)
         assert np.flatnonzero(plan.ends_warmup).tolist() == ([num_warmup - 1] if num_warmup else [])
         learns, ends = np.flatnonzero(plan.learns_metric), np.flatnonzero(plan.ends_window)
-        if num_warmup < 20:
+        assert np.all(plan.tunes_step == (num_warmup >= 20))
+        if num_warmup < 75:
             assert learns.size == ends.size == 0
             return
         assert learns[-1] == ends[-1], "what the last window learned is thrown away"
         assert np.all(np.diff(learns) == 1)
         assert np.all(np.isin(ends, learns))
-        assert ends[-1] < num_warmup - 1, "no iteration is left for the step size in the final metric"
+        assert num_warmup - 1 - ends[-1] >= 25, "too few iterations are left for the step size in the final metric"
         sizes = np.diff(np.r_[learns[0] - 1, ends])
         assert np.all(sizes >= min(25, learns.size)), "a window is too short for a metric"
 
@@ -78,13 +79,18 @@ class TestDualAveraging:
 class TestMetric:
     @pytest.mark.parametrize("dense", [False, True])
     def test_against_numpy(self, dense):
-        """Welford's sums to 1e-12, also far from the origin; then Stan's shrinkage."""
+        """Welford's sums to 1e-12, also far from the origin; then shrinkage towards the metric before, as in Stan."""
         points = np.random.default_rng(0).normal(size=(40, 3)) @ np.array([[2, 0, 0], [1, 0.1, 0], [0, 1, 3]]) + 1e4
         running, _ = jax.lax.scan(lambda r, x: (add_point(r, x), None), no_covariance(3, dense=dense), points)
         covariance = np.cov(points.T) if dense else points.var(axis=0, ddof=1)
-        floor = 1e-3 * (np.eye(3) if dense else np.ones(3))
+        before = np.array([1.0, 4.0, 1e-8])
+        floor = 1e-3 * (np.diag(before) if dense else before)
+        metric = inverse_mass(running, jnp.diag(before) + 0.1 if dense else jnp.asarray(before))
+        floor = floor + (
+            1e-4 * np.eye(3) if dense else 0.0
+        )  # the diagonal of the metric before, and nothing else of it
         np.testing.assert_allclose(running.mean, points.mean(axis=0), rtol=1e-13)
-        np.testing.assert_allclose(inverse_mass(running), (40 * covariance + 5 * floor) / 45, rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(metric, (40 * covariance + 5 * floor) / 45, rtol=1e-10, atol=1e-12)
 
     @pytest.mark.parametrize("dense", [False, True])
     @pytest.mark.parametrize("count", [0, 1])
@@ -92,7 +98,7 @@ class TestMetric:
         running = no_covariance(2, dense=dense)
         for _ in range(count):
             running = add_point(running, jnp.ones(2))
-        metric = np.asarray(inverse_mass(running))
+        metric = np.asarray(inverse_mass(running, jnp.eye(2) if dense else jnp.ones(2)))
         assert np.all(np.linalg.eigvalsh(metric if dense else np.diag(metric)) > 0)
 
 
@@ -132,17 +138,21 @@ def test_update(metric):
     parameters = unit_parameters(kernel, 2, dense=warmup.dense)
     adaptation = warmup.start(parameters)
     points = np.random.default_rng(0).normal(size=(30, 2)) * [1.0, 5.0]
+    density = lambda x: -0.5 * jnp.sum(x**2)  # noqa: E731
 
     @jax.jit
     def jitted(adaptation, parameters, stage, point):
         info = KernelInfo(jnp.array([0.3]), jnp.asarray(False), jnp.asarray(False), jnp.asarray(1))
-        state = KernelState(point, jnp.zeros(()), None)
-        return warmup.update(kernel, adaptation, parameters, stage, state, info)
+        state = KernelState(point, density(point), None)
+        return warmup.update(kernel, density, adaptation, parameters, stage, state, info)
 
-    def update(adaptation, parameters, point, *, learns=False, window=False, end=False):
-        return jitted(adaptation, parameters, Stage(*map(jnp.asarray, (learns, window, end))), jnp.asarray(point))
+    def update(adaptation, parameters, point, *, tunes=True, learns=False, window=False, end=False):
+        stage = Stage(tunes_step=tunes, learns_metric=learns, ends_window=window, ends_warmup=end)
+        return jitted(adaptation, parameters, jax.tree.map(jnp.asarray, stage), jnp.asarray(point))
 
     start = parameters
+    adaptation, parameters = update(adaptation, parameters, [100.0, 100.0], tunes=False, end=True)
+    np.testing.assert_allclose(parameters.step_size, start.step_size, rtol=1e-15)
     adaptation, parameters = update(adaptation, parameters, [100.0, 100.0])
     assert float(adaptation.covariance.num_points) == 0, "a point outside the windows counted"
     assert float(parameters.step_size[0]) != float(start.step_size[0])

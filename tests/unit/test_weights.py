@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from pseudo_extended.weights import draw_index, effective_number, normalise
+from pseudo_extended.weights import draw_index, effective_number, log_normalise, normalise
 
 
 def test_normalise_against_the_definition():
@@ -23,6 +23,13 @@ def test_normalise_does_not_see_a_constant(shift):
 def test_weights_sum_to_one_within_each_draw():
     weights = normalise(np.random.default_rng(1).normal(size=(100, 7)) * 50)
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-14)
+
+
+def test_log_weights_do_not_underflow():
+    log_weight = np.array([[0.0, -2000.0, -np.inf], [1000.0, 1000.0, 999.0]])
+    shares = np.exp([0.0, 0.0, -1.0])
+    expected = [[0.0, -2000.0, -np.inf], np.log(shares / shares.sum())]
+    np.testing.assert_allclose(log_normalise(log_weight), expected, rtol=1e-12)
 
 
 def test_effective_number_lies_between_one_and_all():

@@ -1,19 +1,40 @@
 """What went wrong, in sentences."""
 
 import numpy as np
+from jaxtyping import Float
 
 from pseudo_extended.analysis.estimates import Weights
 from pseudo_extended.weights import effective_number
 
 
 def diagnose(
-    statistics: dict[str, np.ndarray], weights: Weights, r_hat: np.ndarray, ess: np.ndarray, names: list[str]
+    x: Float[np.ndarray, "chain draw particle d"],
+    weights: Weights,
+    statistics: dict[str, np.ndarray],
+    r_hat: Float[np.ndarray, " d"],
+    ess: Float[np.ndarray, " d"],
+    labels: list[str],
 ) -> list[str]:
     """One sentence for each thing that a user should know before trusting the numbers."""
+    return [
+        *_steps(x, statistics),
+        *_mixing(weights, r_hat, ess, labels),
+        *_pseudo_samples(x, weights),
+    ]
+
+
+def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, np.ndarray]) -> list[str]:
     sentences = []
-    num_draws = int(np.prod(weights.shape[:2]))
-    diverging = int(np.sum(statistics["diverging"]))
-    non_finite = int(np.sum(statistics["non_finite"]))
+    num_draws = x.shape[0] * x.shape[1]
+    stuck = np.flatnonzero(np.all(x == x[:, :1], axis=(1, 2, 3)))
+    if x.shape[1] > 1 and stuck.size:
+        sentences.append(f"chain {', '.join(map(str, stuck))} never moved: its draws are one point, and worth nothing.")
+    elif np.mean(statistics["acceptance_rate"]) < 0.05:
+        sentences.append(
+            f"the mean acceptance rate is {np.mean(statistics['acceptance_rate']):.2g}: "
+            "the step size did not settle; warm up for longer."
+        )
+    diverging, non_finite = (int(np.sum(statistics[name])) for name in ("diverging", "non_finite"))
     if diverging:
         sentences.append(
             f"{diverging} of {num_draws} draws after warm-up diverged: the step size is too large for some part of "
@@ -21,28 +42,53 @@ def diagnose(
         )
     if non_finite:
         sentences.append(
-            f"the density or its gradient was not finite on the way to {non_finite} of {num_draws} draws; "
-            "those moves were rejected."
+            f"the density or its gradient was not finite on the way to {non_finite} of {num_draws} draws, and those "
+            "moves were rejected: a bound that is missing, or a base or q that vanishes where the target does not, "
+            "shows like this."
         )
-    if weights.shape[1] >= 4 and np.size(r_hat):
-        worst = int(np.nanargmax(r_hat)) if np.any(np.isfinite(r_hat)) else 0
-        if not r_hat[worst] <= 1.01:
-            sentences.append(
-                f"the chains disagree: R-hat is {r_hat[worst]:.2f} for {names[worst]} (1.01 is the usual limit), so "
-                "they have not mixed, and no error in this summary can be trusted."
-            )
-        smallest = int(np.nanargmin(ess)) if np.any(np.isfinite(ess)) else 0
-        if ess[smallest] < 100 * weights.shape[0]:
-            sentences.append(
-                f"the effective sample size is {ess[smallest]:.0f} for {names[smallest]}; "
-                f"{100 * weights.shape[0]} is the usual least for {weights.shape[0]} chain(s)."
-            )
-    if weights.shape[2] > 1:
-        largest = np.mean(np.max(weights, axis=2))
-        if largest > 0.999:
-            sentences.append(
-                f"one of the {weights.shape[2]} pseudo-samples held all the weight (on average "
-                f"{np.mean(effective_number(weights)):.3f} of them counted): the others help the chain to move, "
-                "but add nothing to the estimates."
-            )
+    return sentences
+
+
+def _mixing(
+    weights: Weights, r_hat: Float[np.ndarray, " d"], ess: Float[np.ndarray, " d"], labels: list[str]
+) -> list[str]:
+    num_chains, num_draws = weights.shape[:2]
+    if num_draws < 8:
+        return [f"{num_draws} draws of a chain are too few for a standard error; 8 is the least."]
+    sentences = []
+    worst = int(np.argmax(np.nan_to_num(r_hat, nan=-np.inf)))
+    if r_hat[worst] > 1.01:
+        sentences.append(
+            f"the chains disagree: R-hat is {r_hat[worst]:.2f} for {labels[worst]} (1.01 is the usual limit), so "
+            "they have not mixed, and no error in this summary can be trusted."
+        )
+    fewest = int(np.argmin(np.nan_to_num(ess, nan=np.inf)))
+    if ess[fewest] < 100 * num_chains:
+        sentences.append(
+            f"the effective sample size is {ess[fewest]:.0f} for {labels[fewest]}; "
+            f"{100 * num_chains} is the usual least for {num_chains} chain(s)."
+        )
+    return sentences
+
+
+def _pseudo_samples(x: Float[np.ndarray, "chain draw particle d"], weights: Weights) -> list[str]:
+    num_particles = weights.shape[2]
+    if num_particles == 1:
+        return []
+    sentences = []
+    if np.mean(np.max(weights, axis=2)) > 0.999:
+        sentences.append(
+            f"one of the {num_particles} pseudo-samples held all the weight (on average "
+            f"{np.mean(effective_number(weights)):.3f} of them counted): the others help the chain to move, "
+            "but add nothing to the estimates."
+        )
+    # A normal target at β = 0.001 is 32 times as wide as at β = 1; a million times is not tempering but drifting.
+    likely = weights > 0.01
+    width = np.std(x[likely], axis=0) + 1e-300
+    furthest = float(np.max(np.abs(x - np.median(x[likely], axis=0)) / width))
+    if np.any(likely) and furthest > 1e6:
+        sentences.append(
+            f"a pseudo-sample went {furthest:.0e} standard deviations away: the instrument is probably improper, as "
+            "for heavy tails at a small beta_min; raise beta_min, or give the target a base."
+        )
     return sentences

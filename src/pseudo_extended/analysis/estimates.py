@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pseudo_extended import checks
-from pseudo_extended.analysis.series import effective_sample_size, standard_error
+from pseudo_extended.analysis.series import standard_error
 
 Values = Float[np.ndarray, "chain draw particle *entry"]
 Weights = Float[np.ndarray, "chain draw particle"]
@@ -23,7 +23,7 @@ class Estimate(NamedTuple):
     value: Any
     standard_error: Any
     ess: Any
-    """Effective sample size: independent draws from the target that would do as well for a mean."""
+    """Effective sample size: how many independent draws from the target would have this error."""
 
 
 def weighted_series(values: Values, weights: Weights) -> Float[np.ndarray, "chain draw *entry"]:
@@ -35,7 +35,10 @@ def weighted_series(values: Values, weights: Weights) -> Float[np.ndarray, "chai
 def mean(values: Values, weights: Weights) -> Estimate:
     """E[f]."""
     series = weighted_series(values, weights)
-    return Estimate(series.mean(axis=(0, 1)), standard_error(series), effective_sample_size(series))
+    value, error = series.mean(axis=(0, 1)), standard_error(series)
+    variance_of_f = weighted_series((values - value) ** 2, weights).mean(axis=(0, 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return Estimate(value, error, variance_of_f / error**2)
 
 
 def variance(values: Values, weights: Weights) -> Estimate:
@@ -65,17 +68,17 @@ def quantile(values: Values, weights: Weights, probability: float) -> Estimate:
 
 
 def _quantile(values: Float[np.ndarray, "chain draw particle"], weights: Weights, probability: float) -> Estimate:
-    order = np.argsort(values, axis=None, kind="stable")
-    ordered = values.ravel()[order]
-    share = np.cumsum(weights.ravel()[order])
+    counts = weights.ravel() > 0
+    order = np.argsort(values.ravel()[counts], kind="stable")
+    ordered = values.ravel()[counts][order]
+    share = np.cumsum(weights.ravel()[counts][order])
     share /= share[-1]
 
     def inverse(p: float) -> float:
         return float(ordered[min(np.searchsorted(share, p), len(ordered) - 1)])
 
     point = inverse(probability)
-    below = weighted_series((values <= point).astype(float), weights)
-    error, ess = float(standard_error(below)), float(effective_sample_size(below))
+    _, error, ess = (float(part) for part in mean((values <= point).astype(float), weights))
     if not np.isfinite(error):
         return Estimate(point, np.nan, ess)
     low, high = inverse(max(probability - error, 0.0)), inverse(min(probability + error, 1.0))

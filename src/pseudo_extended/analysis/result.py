@@ -121,14 +121,15 @@ class Result:
     def summary(self) -> pd.DataFrame:
         """Weighted mean, standard deviation and quantiles of every coordinate, with Monte Carlo errors.
 
-        `ess` is the effective sample size of the mean and `r_hat` the rank-normalised split R̂, both of the series of
-        weighted means Σ_i w_i x_i. Sentences about what went wrong are in `.attrs["warnings"]` and `warnings`.
+        `ess` is the effective sample size of the mean: how many independent draws from the target have its error.
+        `r_hat` is the rank-normalised split R̂ of the series of weighted means Σ_i w_i x_i. Sentences about what went
+        wrong are in `.attrs["warnings"]` and `warnings`.
         """
         values, weights = self._flat, self.weights
         mean, variance = estimates.mean(values, weights), estimates.variance(values, weights)
         deviation = np.sqrt(variance.value)
         with np.errstate(divide="ignore", invalid="ignore"):
-            deviation_error = np.where(deviation > 0, variance.standard_error / (2 * deviation), 0.0)
+            deviation_error = variance.standard_error / (2 * deviation)
         low, middle, high = (estimates.quantile(values, weights, p) for p in (0.05, 0.5, 0.95))
         columns = {
             "mean": mean.value,
@@ -152,7 +153,7 @@ class Result:
     def warnings(self) -> tuple[str, ...]:
         """Sentences about what went wrong, or nothing."""
         ess = estimates.mean(self._flat, self.weights).ess
-        found = diagnose(self.statistics, self.weights, self._r_hat, ess, self.labels)
+        found = diagnose(self.unconstrained, self.weights, self.statistics, self._r_hat, ess, self.labels)
         if self.interrupted:
             found.insert(0, f"interrupted: {self.num_draws} draws of each chain were kept.")
         return (*self.doubts, *found)

@@ -5,7 +5,7 @@ through one FFT, and the tests hold the results against ArviZ.
 """
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.fft import next_fast_len
 from scipy.special import ndtri
 from scipy.stats import rankdata
@@ -15,7 +15,9 @@ Entry = Float[np.ndarray, "*entry"]
 
 
 def effective_sample_size(series: Series) -> Entry:
-    """How many independent draws would give the mean of `series` the same error (Vehtari et al. 2021).
+    """How many independent draws of the series would give its mean the same error (Vehtari et al. 2021).
+
+    nan for a series that never changes: it may be a constant, or a chain that is stuck, and nothing here can tell.
 
     >>> noise = np.random.default_rng(0).normal(size=(4, 1000))
     >>> bool(3000 < effective_sample_size(noise) < 5000)
@@ -42,12 +44,12 @@ def effective_sample_size(series: Series) -> Entry:
     time = -1 + 2 * monotone.sum(axis=0)
     # Antithetic chains can be better than independent draws, but no estimate of that is trusted beyond this.
     ess = total / np.maximum(time, 1 / np.log10(total))
-    return np.where(pooled > 0, ess, float(total))
+    return np.where(_is_constant(series), np.nan, ess)
 
 
 def standard_error(series: Series) -> Entry:
     """Standard error of the mean of `series` over chains and draws."""
-    spread = series.reshape(-1, *series.shape[2:]).std(axis=0, ddof=1)
+    spread = series.reshape(-1, *series.shape[2:]).std(axis=0)
     return np.asarray(spread / np.sqrt(effective_sample_size(series)))
 
 
@@ -66,7 +68,11 @@ def _split_r_hat(series: Series) -> Entry:
     between = split.mean(axis=1).var(axis=0, ddof=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.sqrt((num_draws - 1) / num_draws + between / within)
-    return np.where((within == 0) & (between == 0), 1.0, ratio)
+    return np.where(_is_constant(series), np.nan, ratio)
+
+
+def _is_constant(series: Series) -> Bool[np.ndarray, "*entry"]:
+    return np.all(series == series[:1, :1], axis=(0, 1))
 
 
 def _normal_scores(series: Series) -> Series:

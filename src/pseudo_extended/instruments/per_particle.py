@@ -68,7 +68,7 @@ class PerParticle(AbstractInstrument):
         """Each part's terms for its own pseudo-sample, side by side."""
         parts = []
         for i, (part, share) in enumerate(zip(self.instruments, self._split(auxiliary), strict=True)):
-            one = PathPoint(path.log_base[i : i + 1], path.delta[i : i + 1])
+            one = PathPoint(*(values[i : i + 1] for values in path))
             parts.append(part.terms(target, x[i : i + 1], one, share))
         log_q, log_weight, log_auxiliary = zip(*parts, strict=True)
         return Terms(jnp.concatenate(log_q), jnp.concatenate(log_weight), jnp.sum(jnp.stack(log_auxiliary)))

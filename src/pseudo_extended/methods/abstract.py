@@ -41,6 +41,15 @@ class StepInfo(NamedTuple):
     non_finite: Bool[Array, ""]
     num_evaluations: Int[Array, ""]
 
+    def plus(self, other: "StepInfo") -> "StepInfo":
+        """Both steps together: rates and evaluations add up, and what happened in either has happened."""
+        return StepInfo(
+            self.acceptance_rate + other.acceptance_rate,
+            self.diverging | other.diverging,
+            self.non_finite | other.non_finite,
+            self.num_evaluations + other.num_evaluations,
+        )
+
 
 class AbstractMethod(eqx.Module):
     """A method: `init`, `step` and `points`, and `adapt` while warming up."""

@@ -54,6 +54,9 @@ def _check_density(target: Target, name: str, function: Callable[[Any], Any]) ->
 def explain_instrument(target: Target, u: Float[np.ndarray, " d"], tried: str) -> str:
     """A sentence about a start at which the target is positive, but the instrument q is not."""
     where = f"after {tried}, for instance at {_position(target, u)}"
+    log_base = float(target.path_point(jnp.asarray(u)).log_base)
+    if not np.isfinite(log_base):
+        return f"the base must be positive wherever the target is; its log density is {log_base:g} {where}."
     return f"the instrument's density q must be positive wherever the target is; it is not {where}."
 
 
@@ -62,9 +65,8 @@ def explain(target: Target, u: Float[Array, " d"], tried: str, *, needs_gradient
     path = target.path_point(u)
     value = float(target.log_target(u))
     where = f"after {tried}, for instance at {_position(target, u)}"
-    if target.base is not None and not np.isfinite(float(path.log_base)):
-        name = "log_prior" if target.log_likelihood is not None else "the base's log density"
-        return f"{name} must be finite at the start; it is {float(path.log_base):g} {where}{_blame(target, u)}."
+    if target.log_likelihood is not None and not np.isfinite(float(path.log_base)):
+        return f"log_prior must be finite at the start; it is {float(path.log_base):g} {where}{_blame(target, u)}."
     if not np.isfinite(value):
         raw = float(path.log_target)
         return f"the log density must be finite at the start; it is {raw:g} {where}{_blame(target, u)}."

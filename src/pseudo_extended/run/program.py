@@ -18,7 +18,7 @@ import numpy as np
 from jax.stages import Lowered
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from pseudo_extended.methods import AbstractMethod, Chain
+from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
 
@@ -125,13 +125,18 @@ def _draw(
     adapts: Bool[Array, ""],
 ) -> tuple[Chain, Record]:
     """`thin` steps, of which the last is kept; in warm-up each draw is one update of the parameters."""
+    # A key that steps are folded from is never used for a step itself: the two would share random numbers.
+    state, info = method.step(key if thin == 1 else jax.random.fold_in(key, 0), target, chain)
+    report = method.report(info)
     if thin > 1:
 
-        def skip(j: Array, state: PyTree) -> PyTree:
-            return method.step(jax.random.fold_in(key, j), target, chain._replace(state=state))[0]
+        def again(j: Array, carry: tuple[PyTree, Any, StepInfo]) -> tuple[PyTree, Any, StepInfo]:
+            state, _, so_far = carry
+            state, info = method.step(jax.random.fold_in(key, j), target, chain._replace(state=state))
+            return state, info, so_far.plus(method.report(info))
 
-        chain = chain._replace(state=jax.lax.fori_loop(1, thin, skip, chain.state))
-    state, info = method.step(key, target, chain)
+        state, info, report = jax.lax.fori_loop(1, thin, again, (state, info, report))
+        report = report._replace(acceptance_rate=report.acceptance_rate / thin)
     chain = chain._replace(state=state)
     # Only what warm-up changes passes through the branch: what does not is not copied.
     tuned = jax.lax.cond(
@@ -139,7 +144,7 @@ def _draw(
     )
     chain = Chain(chain.state, *tuned)
     points = method.points(target, chain.state)
-    statistics = points.statistics | method.report(info)._asdict()
+    statistics = points.statistics | report._asdict()
     return chain, Record(points.x, points.log_weight, statistics)
 
 
@@ -160,7 +165,11 @@ def compile_once(*programs: Lowered) -> list[Callable[..., Any]]:
     A program is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
     up by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
     """
-    names = [hashlib.sha256(program.as_text().encode()).hexdigest() for program in programs]
+    texts = [program.as_text() for program in programs]
+    if any("callback" in text for text in texts):
+        # The text of a program that calls back into Python does not say which function it calls.
+        return [program.compile() for program in programs]
+    names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
     with _compiled_lock:
         missing = {name: program for name, program in zip(names, programs, strict=True) if name not in _compiled}
         with ThreadPoolExecutor(max(len(missing), 1)) as pool:

@@ -41,16 +41,19 @@ def sample(
 
     Args:
         target: A `Target`, or a JAX function that returns the log density of a position.
-        init: One position, around which the chains start over-dispersed (uniformly within 1 of it on the
-            unconstrained scale); a batch of positions, with a leading axis, which are used as they are; a function of
-            a JAX random key; or None, when the target has a base that can be sampled. With a plain function, a vector
-            is one position, a matrix is a batch of vectors, and a dict is one position.
+        init: One position, around which the pseudo-samples start, uniformly within 1 of it on the unconstrained
+            scale; a batch of positions, with a leading axis, which are taken in turn as they are (those where the
+            density is not finite are passed over); a function of a JAX random key; or None, when the target has a
+            base that can be sampled. With a plain function, a vector is one position, a matrix is a batch of vectors,
+            and a dict is one position. Chains that start far apart are the best test of mixing: give a batch or a
+            function if a distance of 1 is small for your parameters.
         method: How to sample; pseudo-extended NUTS with free temperatures and N = 5 unless given.
         draws: Draws to keep of each chain.
         warmup: Iterations before them, in which step sizes and metric are tuned.
         chains: Independent chains.
-        seed: A non-negative integer. Draw t of chain c depends on it, c and t, and on nothing else of the run. None
-            takes one from the operating system; `result.seed` tells which.
+        seed: A non-negative integer. Of all that is said below `method`, `warmup` and here, draw t of chain c depends
+            on nothing but the seed, c and t (and `thin` and `vectorize`, which make it another program). None takes
+            a seed from the operating system; `result.seed` tells which.
         thin: Steps for each draw that is kept.
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
         cores: Chains that run at the same time; by default as many as the process may use.

@@ -60,9 +60,7 @@ def starting_points(
 
 def _is_finite(target: Target, u: Float[Array, " d"], needs_gradient: bool) -> Bool[Array, ""]:
     value, gradient = jax.value_and_grad(target.log_target)(u) if needs_gradient else (target.log_target(u), 0.0)
-    # The path must be finite too: a base that vanishes where the target does not cannot lead to it.
-    path = target.path_point(u)
-    return jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient)) & jnp.isfinite(path.log_base)
+    return jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
 
 
 def _starts(target: Target, init: Any) -> Starts:
@@ -86,7 +84,12 @@ def _starts(target: Target, init: Any) -> Starts:
             return centre + width * np.asarray(jax.random.uniform(key, centre.shape, float, -1.0, 1.0))
 
         return Starts(near, attempts, "points around init, init itself among them")
-    return Starts(lambda key, i, attempt: batch[(i + attempt) % len(batch)], len(batch), "points of the batch init")
+
+    def in_turn(key: Any, i: int, attempt: int) -> Float[np.ndarray, " d"]:
+        # One place further after each round, so that chains differ also when they have as many points as the batch.
+        return batch[(i + i // len(batch) + attempt) % len(batch)]
+
+    return Starts(in_turn, len(batch), "points of the batch init")
 
 
 def _batch(target: Target, init: Any) -> Float[np.ndarray, "batch d"] | None:

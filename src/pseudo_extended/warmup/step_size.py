@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended.kernels import (
     MALA,
@@ -62,23 +62,30 @@ def first_step_size(
     state: KernelState,
     parameters: KernelParameters,
 ) -> Float[Array, " step_size"]:
-    """Double or halve the step until the acceptance of one short move crosses 0.8 (a random walk: its own target)."""
+    """Double or halve the step until the acceptance of short moves crosses 0.8 (a random walk: its own target)."""
     probe = MALA(target_acceptance=0.8) if kernel.uses_gradient else RandomWalk()
     threshold = float(probe.target_acceptance[0])
+    keys = jax.random.split(key, 8)  # one move alone may be lucky
 
-    def accepts(log_step: Float[Array, ""]) -> Array:
+    def acceptance_rate(log_step: Float[Array, ""]) -> Float[Array, ""]:
         tried = KernelParameters(jnp.exp(log_step)[None], parameters.inverse_mass)
-        return probe.step(key, log_density, state, tried)[1].acceptance_rate[0] > threshold
+        return jnp.mean(jax.lax.map(lambda key: probe.step(key, log_density, state, tried)[1].acceptance_rate[0], keys))
 
-    log_start = jnp.log(parameters.step_size[0])
-    grows = accepts(log_start)
-    direction = jnp.where(grows, 1.0, -1.0) * jnp.log(2.0)
+    def search(carry: _Search) -> _Search:
+        accepts = acceptance_rate(carry.log_step) > threshold
+        grows = jnp.where(carry.num_tries == 0, accepts, carry.grows)
+        log_step = carry.log_step + jnp.where(grows, 1.0, -1.0) * jnp.log(2.0)
+        found = accepts != grows
+        return _Search(jnp.where(found, carry.log_step, log_step), grows, found, carry.num_tries + 1)
 
-    def crosses_next(carry: tuple[Array, Array]) -> Array:
-        log_step, count = carry
-        return (count < 50) & (accepts(log_step) == grows)
+    start = _Search(jnp.log(parameters.step_size[0]), jnp.asarray(True), jnp.asarray(False), jnp.asarray(0))
+    # The density is traced once, in the body: a second copy in the condition would double the time to compile.
+    end = jax.lax.while_loop(lambda carry: ~carry.found & (carry.num_tries < 100), search, start)
+    return jnp.full(kernel.target_acceptance.shape, jnp.exp(end.log_step))
 
-    log_step, _ = jax.lax.while_loop(
-        crosses_next, lambda carry: (carry[0] + direction, carry[1] + 1), (log_start, jnp.asarray(0))
-    )
-    return jnp.full(kernel.target_acceptance.shape, jnp.exp(log_step))
+
+class _Search(NamedTuple):
+    log_step: Float[Array, ""]
+    grows: Bool[Array, ""]
+    found: Bool[Array, ""]
+    num_tries: Int[Array, ""]

@@ -14,13 +14,15 @@ from jaxtyping import Array, Bool
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import AbstractKernel, KernelInfo, KernelParameters, KernelState
-from pseudo_extended.warmup.metric import RunningCovariance, add_point, inverse_mass, no_covariance
+from pseudo_extended.warmup.metric import RunningCovariance, add_point, inverse_mass, no_covariance, step_ratio
 from pseudo_extended.warmup.step_size import DualAveraging, average_step, averaged_step, start_averaging
 
 
 class Stage(NamedTuple):
     """What one iteration of warm-up does; for a whole warm-up, arrays with one entry an iteration."""
 
+    tunes_step: Bool[np.ndarray, "*iteration"] | Bool[Array, "*iteration"]
+    """The acceptance rates count towards the step sizes."""
     learns_metric: Bool[np.ndarray, "*iteration"] | Bool[Array, "*iteration"]
     """The point counts towards the metric."""
     ends_window: Bool[np.ndarray, "*iteration"] | Bool[Array, "*iteration"]
@@ -64,7 +66,8 @@ class WindowedWarmup(eqx.Module):
         info: KernelInfo,
     ) -> tuple[Adaptation, KernelParameters]:
         """Learn from one iteration: the new state of warm-up and the parameters of the next iteration."""
-        averaging = average_step(adaptation.averaging, info.acceptance_rate, jnp.asarray(kernel.target_acceptance))
+        rates = jnp.where(stage.tunes_step, info.acceptance_rate, jnp.nan)
+        averaging = average_step(adaptation.averaging, rates, jnp.asarray(kernel.target_acceptance))
         covariance = jax.tree.map(
             lambda after, before: jnp.where(stage.learns_metric, after, before),
             add_point(adaptation.covariance, state.position),
@@ -73,10 +76,10 @@ class WindowedWarmup(eqx.Module):
         learned = Adaptation(averaging, covariance)
 
         def renew(_: None) -> tuple[Adaptation, KernelParameters]:
-            dim = state.position.size
-            restarted = Adaptation(start_averaging(averaged_step(averaging)), no_covariance(dim, dense=self.dense))
-            step_size = jnp.exp(restarted.averaging.log_step)
-            return restarted, KernelParameters(step_size, inverse_mass(covariance))
+            metric = inverse_mass(covariance, parameters.inverse_mass)
+            step_size = averaged_step(averaging) * step_ratio(parameters.inverse_mass, metric)
+            renewed = KernelParameters(step_size, metric)
+            return self.start(renewed), renewed
 
         def go_on(_: None) -> tuple[Adaptation, KernelParameters]:
             step_size = jnp.where(stage.ends_warmup, averaged_step(averaging), jnp.exp(averaging.log_step))
@@ -86,20 +89,25 @@ class WindowedWarmup(eqx.Module):
 
 
 def stages(num_warmup: int) -> Stage:
-    """Stan's plan: 75 iterations, windows of 25, 50, 100, … and 50 at the end, in proportion for a short warm-up.
+    """Stan's plan: 75 iterations, windows of 25, 50, 100, … and 50 at the end.
+
+    A shorter warm-up has one window, between a first sixth and the last 25 iterations, which the step sizes need to
+    settle in the new metric. Below 75 there is no time for a metric; below 20 not even for the step sizes, and the
+    first guess is kept.
 
     >>> np.flatnonzero(stages(1000).ends_window) + 1
     array([100, 150, 250, 450, 950])
     """
     first, window, last = 75, 25, 50
     if num_warmup < first + window + last:
-        first, last = int(0.15 * num_warmup), int(0.1 * num_warmup)
+        first, last = num_warmup // 6, 25
         window = num_warmup - first - last
+    tunes_step = np.full(num_warmup, num_warmup >= 20)
     learns_metric = np.zeros(num_warmup, bool)
     ends_window = np.zeros(num_warmup, bool)
     ends_warmup = np.zeros(num_warmup, bool)
     ends_warmup[-1:] = True
-    if num_warmup >= 20:
+    if num_warmup >= 75:
         learns_metric[first : num_warmup - last] = True
         end = first + window
         while end <= num_warmup - last:
@@ -109,4 +117,4 @@ def stages(num_warmup: int) -> Stage:
             ends_window[end - 1] = True
             window *= 2
             end += window
-    return Stage(learns_metric, ends_window, ends_warmup)
+    return Stage(tunes_step, learns_metric, ends_window, ends_warmup)
