@@ -17,9 +17,9 @@ def describe(value: Any) -> str:
     ('3', "'abc'", '[1.0, 2.0]', "<class 'object'>")
     """
     shape = getattr(value, "shape", None)
-    if shape is not None and shape != ():
-        return f"an array of shape {tuple(shape)}"
-    text = repr(value)
+    if isinstance(shape, tuple) and shape:
+        return f"an array of shape {shape}"
+    text = repr(value).replace("\n", " ")
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -39,14 +39,18 @@ def real(name: str, value: Any, *, low: float = -math.inf, high: float = math.in
     lower = f"{closed[0]}{low:g}" if math.isfinite(low) else "(-inf"
     upper = f"{high:g}{closed[1]}" if math.isfinite(high) else "inf)"
     allowed = f"a number in {lower}, {upper}".replace("(-inf, inf)", "(-inf, inf), finite")
-    is_array_scalar = getattr(value, "shape", None) == () and getattr(value, "dtype", np.dtype(object)).kind in "fiu"
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    is_array_scalar = getattr(value, "shape", None) == () and kind in ("f", "i", "u")
     if isinstance(value, bool) or not (isinstance(value, numbers.Real) or is_array_scalar):
         raise TypeError(f"{name} must be {allowed}; got {describe(value)}.")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     above = number >= low if closed[0] == "[" else number > low
     below = number <= high if closed[1] == "]" else number < high
     if not (math.isfinite(number) and above and below):
-        raise ValueError(f"{name} must be {allowed}; got {number:g}.")
+        raise ValueError(f"{name} must be {allowed}; got {describe(value)}.")
     return number
 
 
@@ -75,8 +79,8 @@ def instance(name: str, value: Any, kind: type[T], allowed: str) -> T:
     return value
 
 
-def float_array(name: str, value: Any) -> np.ndarray:
-    """`value` as an array of finite doubles."""
+def float_array(name: str, value: Any, *, finite: bool = True) -> np.ndarray:
+    """`value` as an array of doubles, finite unless said otherwise."""
     try:
         array = np.asarray(value)
         if array.dtype.kind not in "fiub":
@@ -84,6 +88,6 @@ def float_array(name: str, value: Any) -> np.ndarray:
         array = array.astype(np.float64)
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be an array of real numbers; got {describe(value)}.") from None
-    if not np.all(np.isfinite(array)):
+    if finite and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold finite numbers only; got {describe(value)} with a nan or an infinity.")
     return array

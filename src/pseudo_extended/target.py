@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, Shaped
 
-from pseudo_extended import checks
+from pseudo_extended import checks, labels
 from pseudo_extended.bases import AbstractBase, Base
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.transforms import Bounds, bounds_from
@@ -28,19 +28,6 @@ class PathPoint(NamedTuple):
     """Δ(x) = log γ(x) - log γ0(x)."""
     log_target: Float[Array, "*batch"]
     """log γ(x), the end of the path at β = 1."""
-
-
-class Parameter(NamedTuple):
-    """One leaf of the user's position: its name, shape and labels in the output."""
-
-    name: str
-    shape: tuple[int, ...]
-    dims: tuple[str, ...]
-
-    @property
-    def size(self) -> int:
-        """How many coordinates of the flat vector it takes."""
-        return int(np.prod(self.shape, dtype=int))
 
 
 class Target(eqx.Module):
@@ -66,9 +53,9 @@ class Target(eqx.Module):
     base: AbstractBase | None
     bounds: tuple[Bounds | None, ...]
     example: tuple[Float[np.ndarray, "..."], ...]
-    parameters: tuple[Parameter, ...] = eqx.field(static=True)
+    parameters: tuple[labels.Parameter, ...] = eqx.field(static=True)
     treedef: Any = eqx.field(static=True)
-    coords: tuple[tuple[str, tuple[Any, ...]], ...] = eqx.field(static=True)
+    coords: labels.Coords = eqx.field(static=True)
 
     def __init__(
         self,
@@ -87,15 +74,15 @@ class Target(eqx.Module):
         self.log_density, self.log_likelihood, self.base = _densities(
             log_density, log_prior, log_likelihood, sample_prior, base
         )
-        paths, self.treedef = _flatten(example)
-        parameter_names = _names(names, [path for path, _ in paths])
+        paths, self.treedef = _flatten("example", example)
+        given_names = labels.parameter_names(names, [path for path, _ in paths])
         self.example = tuple(
             checks.float_array(f"example for parameter {name!r}", leaf)
-            for name, (_, leaf) in zip(parameter_names, paths, strict=True)
+            for name, (_, leaf) in zip(given_names, paths, strict=True)
         )
-        shapes = {name: leaf.shape for name, leaf in zip(parameter_names, self.example, strict=True)}
-        self.parameters = _label(shapes, dims or {})
-        self.coords = _coords(self.parameters, coords or {})
+        shapes = {name: leaf.shape for name, leaf in zip(given_names, self.example, strict=True)}
+        self.parameters = labels.label(shapes, {} if dims is None else dims)
+        self.coords = labels.label_coords(self.parameters, {} if coords is None else coords)
         self.bounds = _bounds(shapes, bounds)
         if self.base is not None:
             self.base.check("base", self.dim)
@@ -143,11 +130,11 @@ class Target(eqx.Module):
 
     def leaves(self, what: str, position: PyTree, batch_ndim: int = 0) -> list[Float[np.ndarray, "..."]]:
         """The arrays of `position`, checked against the example; `what` names the argument in an error."""
-        paths, treedef = _flatten(position)
+        paths, treedef = _flatten(what, position)
         if treedef != self.treedef:
             raise ValueError(
                 f"{what} must have the structure of the target's position, {_structure(self.names)}; "
-                f"got {_structure([_path_name(path) or type(position).__name__ for path, _ in paths])}."
+                f"got {_structure([labels.path_name(path) or type(position).__name__ for path, _ in paths])}."
             )
         arrays = []
         for (_, leaf), parameter in zip(paths, self.parameters, strict=True):
@@ -175,6 +162,32 @@ class Target(eqx.Module):
                     f"got {flat[i]:g}"
                 )
         return None
+
+    def check_density(self, name: str, function: Callable[[PyTree], Any]) -> jnp.dtype:
+        """Refuse a `function` that is not a log density of a position: one float. Its dtype, if it is."""
+
+        def traced(position: PyTree) -> Array:
+            value = function(position)
+            if not isinstance(value, (jax.Array, np.ndarray, np.generic, float, int)):
+                raise TypeError(f"{name} must return one float, a JAX scalar; got {checks.describe(value)}.")
+            return jnp.asarray(value)
+
+        position = jax.tree.unflatten(self.treedef, [jnp.asarray(leaf) for leaf in self.example])
+        try:
+            value = jax.eval_shape(traced, position)
+        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+            raise TypeError(
+                f"{name} must be a JAX function: jax.numpy instead of numpy, and no Python `if` or `float` on its "
+                "values; JAX could not trace it."
+            ) from error
+        if value.shape != ():
+            raise ValueError(
+                f"{name} must return one float, a scalar; got an array of shape {value.shape}: sum it, if its entries "
+                "are the log densities of independent parts."
+            )
+        if not jnp.issubdtype(value.dtype, jnp.floating):
+            raise TypeError(f"{name} must return a float; got {value.dtype}.")
+        return value.dtype
 
     def draw_base(self, key: Key[Array, ""]) -> Float[Array, " d"]:
         """A draw from the base, on the unconstrained space."""
@@ -237,59 +250,15 @@ def _scalar(value: Shaped[Array, "..."]) -> Float[Array, ""]:
     return jnp.asarray(value, float).reshape(())
 
 
-def _flatten(position: PyTree) -> tuple[list[tuple[Any, Any]], Any]:
+def _flatten(what: str, position: PyTree) -> tuple[list[tuple[Any, Any]], Any]:
     paths, treedef = jax.tree_util.tree_flatten_with_path(position)
     if not paths:
-        raise TypeError(f"a position must be an array or a pytree of arrays; got {checks.describe(position)}.")
+        raise TypeError(f"{what} must be an array or a pytree of arrays; got {checks.describe(position)}.")
     return paths, treedef
-
-
-def _path_name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def _structure(names: Sequence[str]) -> str:
     return f"({', '.join(names)})"
-
-
-def _names(names: str | Sequence[str] | None, paths: list[Any]) -> list[str]:
-    if names is None:
-        found = [_path_name(path) for path in paths]
-        return [name if not name[:1].isdigit() else f"x{name}" for name in (name or "x" for name in found)]
-    given = [names] if isinstance(names, str) else list(names)
-    if len(given) != len(paths) or not all(isinstance(name, str) and name for name in given):
-        raise ValueError(f"names must be {len(paths)} non-empty string(s), one for each parameter; got {names!r}.")
-    if len(set(given)) != len(given):
-        raise ValueError(f"names must differ from each other; got {names!r}.")
-    return given
-
-
-def _label(shapes: Mapping[str, tuple[int, ...]], dims: Mapping[str, Sequence[str]]) -> tuple[Parameter, ...]:
-    checks.instance("dims", dims, Mapping, "a mapping from parameter names to lists of dimension names")
-    _known("dims", dims, shapes)
-    parameters = []
-    for name, shape in shapes.items():
-        labels = tuple(dims.get(name, [f"{name}_dim_{i}" for i in range(len(shape))]))
-        if len(labels) != len(shape):
-            raise ValueError(f"dims of {name!r} must name its {len(shape)} axes; got {list(labels)}.")
-        parameters.append(Parameter(name, shape, labels))
-    return tuple(parameters)
-
-
-def _coords(
-    parameters: Sequence[Parameter], coords: Mapping[str, Sequence[Any]]
-) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    checks.instance("coords", coords, Mapping, "a mapping from dimension names to lists of labels")
-    sizes = {dim: size for p in parameters for dim, size in zip(p.dims, p.shape, strict=True)}
-    for p in parameters:
-        for dim, size in zip(p.dims, p.shape, strict=True):
-            if sizes[dim] != size:
-                raise ValueError(f"dimension {dim!r} must have one length; got {size} and {sizes[dim]}.")
-    _known("coords", coords, sizes)
-    for dim, labels in coords.items():
-        if len(labels) != sizes[dim]:
-            raise ValueError(f"coords of {dim!r} must have {sizes[dim]} labels; got {len(labels)}.")
-    return tuple((dim, tuple(np.asarray(labels).tolist())) for dim, labels in coords.items())
 
 
 def _bounds(shapes: Mapping[str, tuple[int, ...]], bounds: Any) -> tuple[Bounds | None, ...]:
@@ -302,12 +271,6 @@ def _bounds(shapes: Mapping[str, tuple[int, ...]], bounds: Any) -> tuple[Bounds 
                 f"got {checks.describe(bounds)}."
             )
         bounds = dict.fromkeys(shapes, bounds)
-    _known("bounds", bounds, shapes)
+    labels.known_names("bounds", bounds, shapes)
     made = (bounds_from(name, bounds[name], shape) if name in bounds else None for name, shape in shapes.items())
     return tuple(made)
-
-
-def _known(what: str, given: Mapping[str, Any], allowed: Mapping[str, Any]) -> None:
-    for name in given:
-        if name not in allowed:
-            raise ValueError(f"{what} must use names out of {list(allowed)}; got {name!r}.")

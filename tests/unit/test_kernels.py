@@ -86,7 +86,7 @@ SIMPLE = {name: KERNELS[name] for name in ("NUTS", "HMC", "MALA", "random walk")
 @pytest.mark.parametrize("wall", WALLS)
 @pytest.mark.parametrize("name", SIMPLE)
 def test_walls(name, wall):
-    """The step says `non_finite` exactly if the target was not finite at some point that it evaluated."""
+    """The step says `non_finite` exactly if the target was not finite where the move would have ended."""
     target = pe.Target(WALLS[wall], np.ones(1))
     value = jax.jit(jax.vmap(jax.value_and_grad(lambda x: target.log_target(x))))
     positions, infos, evaluated = walk(SIMPLE[name], target.log_target, [0.8], 0.6, 60)
@@ -96,7 +96,8 @@ def test_walls(name, wall):
         finite = np.isfinite(log_density) & (np.all(np.isfinite(gradient), axis=1) | (name == "random walk"))
         return not np.all(finite)
 
-    expected = [is_bad(points) for points in evaluated]
+    # A trajectory of HMC may pass through a gap and come out again: only its end counts.
+    expected = [is_bad(points[-1:] if name == "HMC" else points) for points in evaluated]
     assert any(expected), "no step met the wall"
     assert not all(expected), "no step stayed clear of it"
     assert [bool(info.non_finite) for info in infos] == expected

@@ -71,7 +71,7 @@ def test_an_error_of_the_users_own_keeps_its_type_and_gains_a_note():
 def test_numpy_instead_of_jax_is_explained():
     with pytest.raises(TypeError) as error:
         tiny(pe.Target(lambda p: -np.sum(np.asarray(p["a"]) ** 2), EXAMPLE), EXAMPLE)
-    assert any("log_density" in note for note in error.value.__notes__)
+    assert_sentence(error, "log_density", "jax.numpy")
 
 
 @pytest.mark.usefixtures("x64")

@@ -32,7 +32,6 @@ def reads_a_global(x):
 
 
 KINDS = {
-    "number": float,
     "one entry of a large array": lambda centre: np.r_[np.zeros(4000), centre, np.zeros(4000)],
     "JAX array": lambda centre: jnp.full(3, centre / 3),
 }

@@ -211,7 +211,7 @@ class TestPlainFunction:
     )
     def test_arrays_and_lists(self, init, shape):
         """Whatever shape init shows must then be a start of that shape."""
-        target = target_from(normal, init)
+        target, _ = target_from(normal, init)
         assert target.parameters[0].shape == shape
         with jax.enable_x64(True):
             x = starts(target, init, chains=1, particles=2)
@@ -223,10 +223,10 @@ class TestPlainFunction:
         assert result.unconstrained.shape == (2, 1, 1, 2)
 
     def test_a_dict_is_one_position(self):
-        assert target_from(model, POSITION).names == ("tau", "theta")
+        assert target_from(model, POSITION)[0].names == ("tau", "theta")
 
     def test_a_function_shows_its_value(self):
-        assert target_from(model, lambda key: POSITION).names == ("tau", "theta")
+        assert target_from(model, lambda key: POSITION)[0].names == ("tau", "theta")
 
     @pytest.mark.parametrize(
         "init",

@@ -81,8 +81,10 @@ class Result:
         """
         if callable(f):
             values = self._map(f)
+            if not jax.tree.leaves(values):
+                raise TypeError("f must return an array or a pytree of arrays; it returned nothing.")
         else:
-            values = checks.float_array("f", f)
+            values = checks.float_array("f", f, finite=False)  # a point of weight zero may have any value
             if values.shape[:3] != self.weights.shape:
                 raise ValueError(
                     "f as an array must have leading axes (chain, draw, particle) of shape "
@@ -182,16 +184,15 @@ class Result:
         weights = {"log_weight": log_normalise(self.log_weights), "index": self.resample_index(seed)}
         sample_stats = weights | self.statistics
         dims = {parameter.name: parameter.dims for parameter in self.target.parameters}
-        per_particle = {
-            name: ["particle"] for name, values in sample_stats.items() if values.shape[2:] == (self.num_particles,)
-        }
+        per_particle = {name: ("particle",) * (values.ndim - 2) for name, values in sample_stats.items()}
         attributes = {
             "inference_library": "pseudo_extended",
             "sampling_method": self.method,
             "seed": str(self.seed),
             "note": "posterior is resampled from weighted points; the weights are sample_stats.log_weight",
         }
-        return build_arviz(posterior, sample_stats, dims | per_particle, dict(self.target.coords), attributes)
+        groups = {"posterior": (posterior, dims), "sample_stats": (sample_stats, per_particle)}
+        return build_arviz(groups, dict(self.target.coords), attributes)
 
     def __repr__(self) -> str:
         lines = [
@@ -226,10 +227,12 @@ class Result:
         mapped = jax.jit(jax.vmap(lambda u: f(self.target.constrain(u))))
         try:
             batches = [jax.tree.map(np.asarray, mapped(jnp.asarray(part))) for part in _batches(flat)]
-        except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
+        except (
+            TypeError
+        ) as error:  # what JAX raises for a function that it cannot trace, and for a result it cannot hold
             raise TypeError(
-                "f must be a JAX function of one position (jax.numpy instead of numpy, no `if` on its values); compute "
-                "other functions from result.points and pass the array of their values instead."
+                "f must be a JAX function of one position that returns arrays (jax.numpy instead of numpy, no `if` on "
+                "its values); compute other functions from result.points and pass the array of their values instead."
             ) from error
         return jax.tree.map(
             lambda *parts: np.concatenate(parts).reshape(*self.unconstrained.shape[:3], *parts[0].shape[1:]), *batches

@@ -41,10 +41,13 @@ def effective_sample_size(series: Series) -> Entry:
     pairs = correlation[: 2 * num_pairs : 2] + correlation[1 : 2 * num_pairs : 2]
     positive = np.logical_and.accumulate(pairs > 0, axis=0)
     monotone = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
-    time = -1 + 2 * monotone.sum(axis=0)
+    # The even lag that follows is taken too, if it is positive (as in Stan): it matters for antithetic chains.
+    follows = np.minimum(2 * positive.sum(axis=0), num_draws - 1)
+    even = np.take_along_axis(correlation, follows[None], axis=0)[0]
+    time = -1 + 2 * monotone.sum(axis=0) + np.maximum(even, 0.0)
     # Antithetic chains can be better than independent draws, but no estimate of that is trusted beyond this.
     ess = total / np.maximum(time, 1 / np.log10(total))
-    return np.where(_is_constant(series), np.nan, ess)
+    return np.where(_is_constant(series) | np.isnan(pooled), np.nan, ess)
 
 
 def standard_error(series: Series) -> Entry:
@@ -56,7 +59,7 @@ def standard_error(series: Series) -> Entry:
 def r_hat(series: Series) -> Entry:
     """Rank-normalised split R̂, of the location or the spread, whichever is worse (Vehtari et al. 2021)."""
     folded = np.abs(series - np.median(series, axis=(0, 1)))
-    return np.maximum(_split_r_hat(_normal_scores(series)), _split_r_hat(_normal_scores(folded)))
+    return np.fmax(_split_r_hat(_normal_scores(series)), _split_r_hat(_normal_scores(folded)))
 
 
 def _split_r_hat(series: Series) -> Entry:

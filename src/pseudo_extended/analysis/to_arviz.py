@@ -5,25 +5,32 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+import xarray as xr
+
+Group = tuple[Mapping[str, np.ndarray], Mapping[str, Sequence[str]]]
+"""Arrays with leading axes (chain, draw), and the names of their other axes."""
 
 
-def build_arviz(
-    posterior: Mapping[str, np.ndarray],
-    sample_stats: Mapping[str, np.ndarray],
+def build_arviz(groups: Mapping[str, Group], coords: Mapping[str, Sequence[Any]], attributes: Mapping[str, str]) -> Any:
+    """An ArviZ object with the given groups.
+
+    The datasets are made here: ArviZ's `from_dict` differs between the lines, and gives a parameter the axes of a
+    statistic that has its name.
+    """
+    datasets = {name: _dataset(*group, coords, attributes) for name, group in groups.items()}
+    arviz: Any = import_module("arviz")  # one to two seconds that only this call should cost
+    if arviz.__version__.startswith("0."):
+        return arviz.InferenceData(**datasets)
+    return xr.DataTree.from_dict(datasets)
+
+
+def _dataset(
+    arrays: Mapping[str, np.ndarray],
     dims: Mapping[str, Sequence[str]],
     coords: Mapping[str, Sequence[Any]],
     attributes: Mapping[str, str],
-) -> Any:
-    """An ArviZ object with a posterior and a sample_stats group."""
-    arviz: Any = import_module("arviz")  # one to two seconds that only this call should cost
-    groups = {"posterior": dict(posterior), "sample_stats": dict(sample_stats)}
-    # Lists: a tuple as coordinates means (dims, data) to xarray.
-    labels = {
-        "dims": {name: list(axes) for name, axes in dims.items()},
-        "coords": {dim: list(values) for dim, values in coords.items()},
-    }
-    is_first_line = arviz.__version__.startswith("0.")
-    data = arviz.from_dict(**groups, **labels) if is_first_line else arviz.from_dict(groups, **labels)
-    for group in groups:
-        data[group].attrs.update(attributes)
-    return data
+) -> xr.Dataset:
+    variables = {name: (("chain", "draw", *dims[name]), values) for name, values in arrays.items()}
+    sizes = {axis: size for axes, values in variables.values() for axis, size in zip(axes, values.shape, strict=True)}
+    used = {axis: list(coords.get(axis, range(size))) for axis, size in sizes.items()}
+    return xr.Dataset(variables, coords=used, attrs=dict(attributes))

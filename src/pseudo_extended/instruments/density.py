@@ -26,7 +26,7 @@ class Density(AbstractStaticInstrument):
     q: AbstractBase
 
     def __init__(self, log_q: Callable[[PyTree], Array] | AbstractBase):
-        if not (isinstance(log_q, AbstractBase) or callable(log_q)):
+        if isinstance(log_q, type) or not (isinstance(log_q, AbstractBase) or callable(log_q)):
             raise TypeError(
                 f"log_q of Density must be a log density or a base like pe.Normal(); got {describe(log_q)}."
             )
@@ -36,9 +36,8 @@ class Density(AbstractStaticInstrument):
         """q must fit the target's dimension and return one float."""
         del num_particles
         self.q.check("q of Density", target.dim)
-        value = jax.eval_shape(self._log_q_of(target), jax.ShapeDtypeStruct((target.dim,), float))
-        if value.shape != () or not jnp.issubdtype(value.dtype, jnp.floating):
-            raise ValueError(f"log_q of Density must return one float; got shape {value.shape}, {value.dtype}.")
+        if isinstance(self.q, Base):
+            target.check_density("log_q of Density", self.q.function)
 
     def betas(self, num_particles: int, auxiliary: Float[Array, " auxiliary"]) -> Float[Array, " particle"]:
         """No temperatures here."""

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended import checks
@@ -50,7 +51,10 @@ class Tempered(AbstractInstrument):
         for name, function in (("log_prior", self.log_prior), ("log_g", self.log_g)):
             if function is None:
                 continue
-            value = jnp.asarray(function(beta))
+            value = function(beta)
+            if not isinstance(value, (jax.Array, np.ndarray, np.generic, float)):
+                raise TypeError(f"{name} of Tempered must return an array; got {checks.describe(value)}.")
+            value = jnp.asarray(value)
             if value.shape != beta.shape or not jnp.issubdtype(value.dtype, jnp.floating):
                 raise ValueError(
                     f"{name} of Tempered must map an array of betas, shape {beta.shape}, to floats of that shape; "

@@ -30,7 +30,7 @@ class KernelInfo(NamedTuple):
     diverging: Bool[Array, ""]
     """The energy error was above 1,000, or not a number."""
     non_finite: Bool[Array, ""]
-    """The density or its gradient was not finite somewhere on the way: a rejection."""
+    """The density or its gradient was not finite where the move would have ended, so it did not."""
     num_evaluations: Int[Array, ""]
     """Evaluations of the density (with its gradient, where one is used)."""
 

@@ -77,7 +77,7 @@ class NUTS(AbstractKernel):
     target_acceptance: Float[np.ndarray, " 1"]
 
     def __init__(self, max_depth: int = 10, *, target_acceptance: float = 0.8):
-        self.max_depth = checks.integer("max_depth of NUTS", max_depth, minimum=1)
+        self.max_depth = checks.integer("max_depth of NUTS", max_depth, minimum=1, maximum=30)
         self.target_acceptance = acceptance("NUTS", target_acceptance)
 
     @property

@@ -23,31 +23,14 @@ def check_densities(target: Target) -> list[str]:
 
 
 def _check_density(target: Target, name: str, function: Callable[[Any], Any]) -> list[str]:
-    example = jax.tree.unflatten(target.treedef, [jnp.asarray(leaf) for leaf in target.example])
     try:
-        value = jax.eval_shape(function, example)
-    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
-        raise TypeError(
-            f"{name} must be a JAX function: jax.numpy instead of numpy, and no Python `if` or `float` on its values; "
-            "JAX could not trace it."
-        ) from error
+        dtype = target.check_density(name, function)
     except Exception as error:
-        error.add_note(
-            f"pseudo-extended called {name} with a position of {_shapes(target)} to see whether JAX can trace it; "
-            "the error above came out of that call."
-        )
+        shapes = ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in target.parameters)
+        error.add_note(f"pseudo-extended called {name} with a position of {shapes}, in double precision.")
         raise
-    if not hasattr(value, "shape"):
-        raise TypeError(f"{name} must return one float, a JAX scalar; got {type(value).__name__}.")
-    if value.shape != ():
-        raise ValueError(
-            f"{name} must return one float, a scalar; got an array of shape {value.shape}. Sum it, if its entries are "
-            "the log densities of independent parts."
-        )
-    if not jnp.issubdtype(value.dtype, jnp.floating):
-        raise TypeError(f"{name} must return a float; got {value.dtype}.")
-    if value.dtype != jnp.float64:
-        return [f"{name} returns {value.dtype}: it is computed in low precision somewhere, which limits step sizes."]
+    if dtype != jnp.float64:
+        return [f"{name} returns {dtype}: it is computed in low precision somewhere, which limits step sizes."]
     return []
 
 
@@ -112,10 +95,6 @@ def _position(target: Target, u: Any) -> str:
 def _split(target: Target, flat: np.ndarray) -> list[tuple[str, np.ndarray]]:
     ends = np.cumsum([parameter.size for parameter in target.parameters])[:-1]
     return list(zip(target.names, np.split(flat, ends), strict=True))
-
-
-def _shapes(target: Target) -> str:
-    return ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in target.parameters)
 
 
 def _short(value: Any) -> str:

@@ -61,14 +61,16 @@ def build_programs(
     target: Target, method: AbstractMethod, *, capacity: int, thin: int, lanes: int, x: Float[np.ndarray, "... n d"]
 ) -> Programs:
     """Compile both programs for `lanes` chains at a time, which start at points like `x`; one lane has no axis."""
-    arrays, static = eqx.partition((target, method), eqx.is_array)
+    dynamic, static = eqx.partition((target, method), eqx.is_array)
+    # A flat list: labels and functions in the tree's structure are no business of the compiled program.
+    arrays, structure = jax.tree.flatten(dynamic)
 
-    def start(arrays: PyTree, key: Any, number: Any, x: Any) -> Chain:
-        target, method = eqx.combine(arrays, static)
+    def start(arrays: list[Array], key: Any, number: Any, x: Any) -> Chain:
+        target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
         return method.init(jax.random.fold_in(key, number), target, x)
 
-    def advance(arrays: PyTree, chunk: ChunkInput, number: Any, chain: Chain) -> tuple[Chain, Record]:
-        target, method = eqx.combine(arrays, static)
+    def advance(arrays: list[Array], chunk: ChunkInput, number: Any, chain: Chain) -> tuple[Chain, Record]:
+        target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
         key = jax.random.fold_in(chunk.key, number)
         blank = jax.eval_shape(lambda chain: _record(method, target, chain, key), chain)
         buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), blank)

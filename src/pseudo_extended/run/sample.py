@@ -73,7 +73,7 @@ def sample(
     (2, 500, 5)
     """
     if not isinstance(target, Target):
-        target = target_from(target, init)
+        target, init = target_from(target, init)
     method = checks.instance("method", PseudoExtended() if method is None else method, AbstractMethod, "a method")
     num_draws = checks.integer("draws", draws, minimum=1)
     num_warmup = checks.integer("warmup", warmup, minimum=0)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
+from pseudo_extended.bases import Base
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.run.preflight import explain, explain_instrument
 from pseudo_extended.target import Target
@@ -70,6 +71,8 @@ def _starts(target: Target, init: Any) -> Starts:
                 "init must be a position, a batch of positions or a function of a random key, unless the target has a "
                 "base that can be sampled (pe.Normal(), or sample_prior= with log_prior and log_likelihood); got None."
             )
+        if isinstance(target.base, Base) and target.base.sampler is not None:
+            target.leaves("the draw of the base's sampler", target.base.sampler(jax.random.key(0, impl="threefry2x32")))
         return Starts(lambda key, i, attempt: target.draw_base(key), 100, "draws from the base")
     if callable(init):
         return Starts(lambda key, i, attempt: _unconstrain(target, init(key)), 100, "values of the function init")
@@ -116,21 +119,27 @@ def _unconstrain(target: Target, position: Any) -> Float[np.ndarray, " d"]:
     return np.asarray(target.unconstrain(position))
 
 
-def target_from(function: Any, init: Any) -> Target:
-    """A target from a plain function: one array of shape (d,), a batch of them, or a pytree shows its position."""
+def target_from(function: Any, init: Any) -> tuple[Target, Any]:
+    """A target from a plain function, and init as it fits it: an array or list is one vector, or a batch of them."""
     checks.function("target", function)
     if init is None:
         raise TypeError("init must be given with a plain function, to show the shape of its position; got None.")
     if callable(init):
-        example = init(jax.random.key(0, impl="threefry2x32"))
-    elif hasattr(init, "__array__") or isinstance(init, (list, tuple, float, int)):
-        array = checks.float_array("init", init)
-        if array.ndim > 2:
-            raise ValueError(
-                "init for a plain function must be one vector or a batch of vectors, shape (d,) or (starts, d); got "
-                f"shape {array.shape}. For a position of another shape, pass pe.Target(log_density, example)."
-            )
-        example = array[0] if array.ndim == 2 and len(array) else array
-    else:
-        example = init
-    return Target(function, example)
+        return Target(function, _example(init(jax.random.key(0, impl="threefry2x32")))), init
+    if not (hasattr(init, "__array__") or isinstance(init, (list, tuple, float, int, str))):
+        return Target(function, _example(init)), init
+    array = checks.float_array("init", init)
+    if array.ndim > 2 or array.size == 0:
+        raise ValueError(
+            "init for a plain function must be one vector or a batch of vectors, shape (d,) or (starts, d); got "
+            f"shape {array.shape}. For a position of another shape, pass pe.Target(log_density, example)."
+        )
+    return Target(function, array[0] if array.ndim == 2 else array), array
+
+
+def _example(position: Any) -> Any:
+    """`position`, if it can be an example; errors speak of init, which is what the user gave."""
+    leaves = jax.tree.leaves(position)
+    if not leaves or not sum(checks.float_array("init", leaf).size for leaf in leaves):
+        raise TypeError(f"init must be an array or a pytree of arrays with numbers; got {checks.describe(position)}.")
+    return position
