@@ -86,7 +86,7 @@ def float_array(name: str, value: Any, *, finite: bool = True) -> np.ndarray:
         if array.dtype.kind not in "fiub":
             raise TypeError
         array = array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"{name} must be an array of real numbers; got {describe(value)}.") from None
     if finite and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold finite numbers only; got {describe(value)} with a nan or an infinity.")

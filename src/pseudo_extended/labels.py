@@ -1,6 +1,7 @@
 """Names, dims and coords of a target's parameters: what the output is labelled with, checked before any run."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, NamedTuple
 
 import jax
@@ -88,12 +89,17 @@ def label_coords(parameters: Sequence[Parameter], coords: Any) -> Coords:
                 raise ValueError(f"dimension {axis!r} of dims must have one length; got {sizes[axis]} and {size}.")
     known_names("coords", coords, sizes)
     for axis, labels in coords.items():
-        if not hasattr(labels, "__len__") or isinstance(labels, str):
+        if not isinstance(labels, (Sequence, np.ndarray)) or isinstance(labels, str) or not getattr(labels, "ndim", 1):
             raise TypeError(
-                f"coords of {axis!r} must be a list of {sizes[axis]} labels; got {checks.describe(labels)}."
+                f"coords of {axis!r} must be {sizes[axis]} labels in a list; got {checks.describe(labels)}."
             )
         if len(labels) != sizes[axis]:
             raise ValueError(f"coords of {axis!r} must have {sizes[axis]} labels; got {len(labels)}.")
+        for value in labels:
+            if not isinstance(value, (str, int, float, date, np.generic)):
+                raise TypeError(
+                    f"coords of {axis!r} must be strings, numbers or dates; got {checks.describe(value)} among them."
+                )
     return tuple((axis, tuple(_plain(value) for value in labels)) for axis, labels in coords.items())
 
 

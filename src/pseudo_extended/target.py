@@ -74,7 +74,7 @@ class Target(eqx.Module):
         self.log_density, self.log_likelihood, self.base = _densities(
             log_density, log_prior, log_likelihood, sample_prior, base
         )
-        paths, self.treedef = _flatten("example", example)
+        paths, self.treedef = flatten_position("example", example)
         given_names = labels.parameter_names(names, [path for path, _ in paths])
         self.example = tuple(
             checks.float_array(f"example for parameter {name!r}", leaf)
@@ -130,7 +130,7 @@ class Target(eqx.Module):
 
     def leaves(self, what: str, position: PyTree, batch_ndim: int = 0) -> list[Float[np.ndarray, "..."]]:
         """The arrays of `position`, checked against the example; `what` names the argument in an error."""
-        paths, treedef = _flatten(what, position)
+        paths, treedef = flatten_position(what, position)
         if treedef != self.treedef:
             raise ValueError(
                 f"{what} must have the structure of the target's position, {_structure(self.names)}; "
@@ -250,10 +250,15 @@ def _scalar(value: Shaped[Array, "..."]) -> Float[Array, ""]:
     return jnp.asarray(value, float).reshape(())
 
 
-def _flatten(what: str, position: PyTree) -> tuple[list[tuple[Any, Any]], Any]:
-    paths, treedef = jax.tree_util.tree_flatten_with_path(position)
+def flatten_position(what: str, position: PyTree) -> tuple[list[tuple[Any, Any]], Any]:
+    """The leaves of a position with their paths, and its structure; `what` names the argument in an error."""
+    refusal = f"{what} must be an array or a pytree of arrays; got {checks.describe(position)}."
+    try:
+        paths, treedef = jax.tree_util.tree_flatten_with_path(position)
+    except (ValueError, TypeError) as error:  # a dict whose keys cannot be sorted
+        raise TypeError(refusal) from error
     if not paths:
-        raise TypeError(f"{what} must be an array or a pytree of arrays; got {checks.describe(position)}.")
+        raise TypeError(refusal)
     return paths, treedef
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 from scipy.stats import ks_2samp
@@ -73,16 +74,41 @@ def check_invariance(
     num_draws = checks.integer("num_draws", num_draws, minimum=100)
     num_steps = checks.integer("num_steps", num_steps, minimum=1)
     rng = np.random.default_rng(checks.integer("seed", seed, minimum=0))
-    before, fresh = exact(rng, num_draws), exact(rng, num_draws)
+    for name, given in (("step", step), ("exact", exact), ("statistics", statistics)):
+        if name != "statistics" or given is not None:
+            checks.function(f"{name} of check_invariance", given)
+    before, fresh = (_exact_draws(exact, rng, num_draws) for _ in range(2))
+    key = jax.random.key(seed, impl="threefry2x32")
+    _check_vector("step", lambda state: step(key, state), before[0], before.shape[1])
+    if statistics is not None:
+        _check_vector("statistics", statistics, before[0], None)
     measure = jax.jit(jax.vmap(statistics if statistics is not None else lambda state: state))
 
     def move(key: Any, state: Any) -> Any:
         return jax.lax.fori_loop(0, num_steps, lambda i, now: step(jax.random.fold_in(key, i), now), state)
 
-    keys = jax.random.split(jax.random.key(seed, impl="threefry2x32"), num_draws)
+    keys = jax.random.split(key, num_draws)
     after = np.asarray(jax.jit(jax.vmap(move))(keys, before))
     seen, expected = np.asarray(measure(after)), np.asarray(measure(fresh))
     if not np.all(np.isfinite(seen)):
         return InvarianceReport(np.zeros(seen.shape[1]), 0.0)
     p_values = np.array([ks_2samp(a, b)[1] for a, b in zip(seen.T, expected.T, strict=True)])
     return InvarianceReport(p_values, float(np.mean(np.any(after != before, axis=1))))
+
+
+def _exact_draws(exact: ExactSampler, rng: np.random.Generator, num_draws: int) -> Float[np.ndarray, "draw dim"]:
+    draws = checks.float_array("the value of exact of check_invariance", exact(rng, num_draws))
+    if draws.ndim != 2 or len(draws) != num_draws or draws.shape[1] == 0:
+        raise ValueError(
+            f"exact of check_invariance must return {num_draws} states, shape ({num_draws}, dim); got {draws.shape}."
+        )
+    return draws
+
+
+def _check_vector(name: str, function: Callable[[Any], Any], state: np.ndarray, length: int | None) -> None:
+    """Refuse a step or statistics that do not map a state to a vector of floats."""
+    expected = "a vector" if length is None else f"a state, a vector of length {length}"
+    value = function(jnp.asarray(state))
+    is_vector = isinstance(value, (jax.Array, np.ndarray)) and value.ndim == 1 and value.size > 0
+    if not is_vector or value.dtype.kind != "f" or (length is not None and value.size != length):
+        raise TypeError(f"{name} of check_invariance must return {expected}; got {checks.describe(value)}.")

@@ -101,7 +101,7 @@ def bounds_from(name: str, value: Any, shape: tuple[int, ...]) -> Bounds:
     for end, infinite in zip(value, (-np.inf, np.inf), strict=True):
         try:
             ends.append(np.broadcast_to(np.asarray(infinite if end is None else end, np.float64), shape).ravel())
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise TypeError(f"{allowed}; got {describe(end)}.") from None
     lower, upper = ends
     if not np.all(lower < upper) or np.any(lower == np.inf) or np.any(upper == -np.inf):

@@ -8,6 +8,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from pseudo_extended import checks
 from pseudo_extended.target import Target
 
 # Liang and Wong (2001), as used by Kou, Zhou and Wong (2006).
@@ -77,8 +78,7 @@ def twenty_modes(scenario: str = "a") -> Problem:
     >>> twenty_modes("a").mean, twenty_modes("b").mean.round(4)
     (array([4.478, 4.905]), array([4.6876, 5.0302]))
     """
-    if scenario not in ("a", "b"):
-        raise ValueError(f"scenario must be 'a' or 'b'; got {scenario!r}.")
+    checks.choice("scenario", scenario, ("a", "b"))
     distance = np.linalg.norm(TWENTY_MEANS - 5, axis=1)
     weights, variances = (np.ones(20), np.full(20, 0.01)) if scenario == "a" else (1 / distance, distance / 20)
     citation = "Kou, Zhou and Wong (2006), Annals of Statistics 34; Nemeth et al. (2019), section 4.1"

@@ -12,7 +12,7 @@ from pseudo_extended import checks
 from pseudo_extended.bases import Base
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.run.preflight import explain, explain_instrument
-from pseudo_extended.target import Target
+from pseudo_extended.target import Target, flatten_position
 
 Proposal = Callable[[Any, int, int], Float[Array, " d"] | Float[np.ndarray, " d"]]
 
@@ -97,10 +97,10 @@ def _starts(target: Target, init: Any) -> Starts:
 
 def _batch(target: Target, init: Any) -> Float[np.ndarray, "batch d"] | None:
     """A batch of positions, flattened and unconstrained; None if `init` is a single position."""
-    leaves = jax.tree.leaves(init)
-    same_structure = jax.tree.structure(init) == target.treedef
-    if not same_structure or not all(
-        np.ndim(leaf) == len(parameter.shape) + 1 for leaf, parameter in zip(leaves, target.parameters, strict=True)
+    leaves, treedef = flatten_position("init", init)
+    if treedef != target.treedef or not all(
+        np.ndim(leaf) == len(parameter.shape) + 1
+        for (_, leaf), parameter in zip(leaves, target.parameters, strict=True)
     ):
         return None
     arrays = target.leaves("init", init, batch_ndim=1)
@@ -139,7 +139,7 @@ def target_from(function: Any, init: Any) -> tuple[Target, Any]:
 
 def _example(position: Any) -> Any:
     """`position`, if it can be an example; errors speak of init, which is what the user gave."""
-    leaves = jax.tree.leaves(position)
-    if not leaves or not sum(checks.float_array("init", leaf).size for leaf in leaves):
+    leaves = [leaf for _, leaf in flatten_position("init", position)[0]]
+    if not sum(checks.float_array("init", leaf).size for leaf in leaves):
         raise TypeError(f"init must be an array or a pytree of arrays with numbers; got {checks.describe(position)}.")
     return position
