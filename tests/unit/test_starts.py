@@ -211,7 +211,7 @@ class TestPlainFunction:
     )
     def test_arrays_and_lists(self, init, shape):
         """Whatever shape init shows must then be a start of that shape."""
-        target, _ = target_from(normal, init)
+        target, init = target_from(normal, init)
         assert target.parameters[0].shape == shape
         with jax.enable_x64(True):
             x = starts(target, init, chains=1, particles=2)

@@ -227,9 +227,7 @@ class Result:
         mapped = jax.jit(jax.vmap(lambda u: f(self.target.constrain(u))))
         try:
             batches = [jax.tree.map(np.asarray, mapped(jnp.asarray(part))) for part in _batches(flat)]
-        except (
-            TypeError
-        ) as error:  # what JAX raises for a function that it cannot trace, and for a result it cannot hold
+        except (TypeError, ValueError) as error:  # what JAX cannot trace, or cannot return
             raise TypeError(
                 "f must be a JAX function of one position that returns arrays (jax.numpy instead of numpy, no `if` on "
                 "its values); compute other functions from result.points and pass the array of their values instead."
