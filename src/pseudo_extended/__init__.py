@@ -25,3 +25,29 @@ from pseudo_extended.run.sample import sample as sample
 from pseudo_extended.target import Target as Target
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "HMC",
+    "MALA",
+    "NUTS",
+    "Base",
+    "Cycle",
+    "Density",
+    "Estimate",
+    "ExtendedTarget",
+    "Fixed",
+    "Ladder",
+    "Mixture",
+    "Normal",
+    "PerParticle",
+    "Plain",
+    "PseudoExtended",
+    "RandomWalk",
+    "Result",
+    "Stratified",
+    "Target",
+    "Tempered",
+    "problems",
+    "sample",
+    "testing",
+]

@@ -35,7 +35,9 @@ class Target(eqx.Module):
 
     `log_density` is a JAX function of a `position`: an array, a dict of arrays or any pytree of them, shaped like
     `example`. A Bayesian model that can split itself gives `log_prior` and `log_likelihood` instead, and the prior is
-    then the base (and `sample_prior`, a function of a random key, draws starts from it).
+    then the base (and `sample_prior`, a function of a random key, draws starts from it). `base` is where a tempered
+    path starts: None tempers the whole target, `Normal` and `Base` are proper densities. `example` shows the structure
+    and shapes of a position (arrays, not lists); its numbers do not matter.
 
     `bounds` maps the name of a parameter to `(lower, upper)`, either of them None; for a position that is one plain
     array it is the pair itself. `names` names the parameters (one name for a plain array, which is otherwise `x`; a

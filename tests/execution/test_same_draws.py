@@ -100,6 +100,7 @@ def test_matrix_products(method):
     np.testing.assert_array_equal(vectorised.unconstrained[:3], padded.unconstrained)
 
 
+@pytest.mark.slow
 def test_thinning_keeps_every_kth_state(method):
     thinned = pe.sample(mixture, np.zeros(2), method=method, thin=3, chunk=4, **RUN)
     assert_same(thinned, pe.sample(mixture, np.zeros(2), method=method, thin=3, chunk=50, **RUN))

@@ -429,13 +429,13 @@ class TestResult:
     @CHEAP
     @given(value=ANYTHING)
     def test_resample(self, result, value):
-        attempt(lambda: result.resample(value), "seed")
+        attempt(lambda: result.resample(seed=value), "seed")
         attempt(lambda: result.resample_index(value), "seed")
 
     @TRACES
     @given(value=ANYTHING)
     def test_to_arviz(self, result, value):
-        attempt(lambda: result.to_arviz(value), "seed")
+        attempt(lambda: result.to_arviz(seed=value), "seed")
 
 
 def exact(rng, size):

@@ -110,6 +110,7 @@ def test_walls(name, wall):
 
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", ["cycle", "mixture"])
+@pytest.mark.slow
 def test_walls_of_composed_kernels(name):
     """Draws stay numbers; rates are rates, or nan for the part of a mixture that did not run."""
     target = pe.Target(gamma, np.ones(1))
@@ -155,6 +156,7 @@ def test_random_walk_proposes_with_the_metric(dense):
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.slow
 def test_langevin_is_the_textbook_proposal_and_test():
     """x + h²/2 M∇ + h√M ξ, accepted with the ratio of π(y)q(x|y) and π(x)q(y|x), for a diagonal metric.
 
@@ -188,6 +190,7 @@ def test_langevin_is_the_textbook_proposal_and_test():
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.slow
 def test_mixture_runs_its_parts_with_their_probabilities():
     """400 steps: the share of a part with probability 0.2 lies within 5 standard errors of 0.02."""
     kernel = pe.Mixture([pe.MALA(), pe.RandomWalk()], [0.2, 0.8])

@@ -83,11 +83,13 @@ def test_low_precision_is_a_doubt():
     assert check_densities(pe.Target(good, EXAMPLE)) == []
 
 
+@pytest.mark.slow
 def test_doubts_reach_the_result():
     result = tiny(lambda x: -jnp.sum(x.astype(jnp.float32) ** 2), np.zeros(1))
     assert any("float32" in sentence for sentence in result.warnings)
 
 
+@pytest.mark.slow
 def test_a_python_number_is_a_density():
     """A constant on bounded parameters: the uniform distribution."""
     result = tiny(pe.Target(lambda x: 0.0, np.full(1, 0.5), bounds=(0, 1)), np.full(1, 0.5))

@@ -73,22 +73,26 @@ class TestProgramsOfEqualText:
             np.testing.assert_array_equal(named.unconstrained, unnamed.unconstrained)
             assert named.target.names == ((options.get("names") or "x"),)
 
+    @pytest.mark.slow
     def test_another_structure_of_the_position(self):
         flat = sample(normal, np.zeros(1))
         nested = sample(pe.Target(lambda p: normal(p["x"]), {"x": np.zeros(1)}), {"x": np.zeros(1)})
         np.testing.assert_array_equal(nested.points["x"], flat.points)
 
+    @pytest.mark.slow
     def test_another_kernel_that_starts_in_the_same_way(self):
         """All kernels with gradients look for a first step size with the same program."""
         for kernel in (pe.HMC(3), pe.NUTS(max_depth=3)):
             assert sample(normal, np.zeros(2), pe.Plain(kernel)).num_draws == 20
 
+    @pytest.mark.slow
     def test_equal_kernels_of_different_classes(self):
         """MALA is HMC with one step, so both programs are equal."""
         walk = sample(normal, np.zeros(2), pe.Plain(pe.HMC(1, target_acceptance=0.574)))
         langevin = sample(normal, np.zeros(2), pe.Plain(pe.MALA()))
         np.testing.assert_array_equal(walk.unconstrained, langevin.unconstrained)
 
+    @pytest.mark.slow
     def test_other_numbers_of_the_same_shape(self):
         """Arrays of target and method are arguments of the program: the same program, other draws."""
         hot = sample(normal, np.zeros(2), pe.PseudoExtended(pe.Fixed(0.1), pe.HMC(2), 2))
@@ -100,6 +104,7 @@ class TestProgramsOfEqualText:
         assert not np.array_equal(hot.unconstrained, cold.unconstrained)
 
 
+@pytest.mark.slow
 def test_memory_of_programs_is_bounded(monkeypatch):
     """A run has two programs, so with room for one the older is forgotten, and the run is none the worse for it."""
     monkeypatch.setattr(program, "_compiled", OrderedDict())

@@ -267,7 +267,7 @@ class TestResample:
     @pytest.mark.parametrize("seed", [-1, 1.5, "a", None, True])
     def test_bad_seed(self, result, seed):
         with pytest.raises((TypeError, ValueError)) as error:
-            result.resample(seed)
+            result.resample(seed=seed)
         assert_sentence(error, "seed")
 
 

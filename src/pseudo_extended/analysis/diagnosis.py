@@ -35,7 +35,7 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
             "the step size did not settle; warm up for longer."
         )
     diverging, non_finite = (int(np.sum(statistics[name])) for name in ("diverging", "non_finite"))
-    if diverging:
+    if diverging > non_finite:
         sentences.append(
             f"{diverging} of {num_draws} draws after warm-up diverged: the step size is too large for some part of "
             "the extended target; raise target_acceptance."
@@ -59,8 +59,13 @@ def _mixing(
     worst = int(np.argmax(np.nan_to_num(r_hat, nan=-np.inf)))
     if r_hat[worst] > 1.01:
         sentences.append(
-            f"the chains disagree: R-hat is {r_hat[worst]:.2f} for {labels[worst]} (1.01 is the usual limit), so "
-            "they have not mixed, and no error in this summary can be trusted."
+            f"the chains disagree: R-hat is {r_hat[worst]:.3f} for {labels[worst]}, and 1.01 is the usual limit. "
+            + (
+                "They have not mixed, and no error in this summary can be trusted: other pseudo-samples, another "
+                "beta_min or a base may help."
+                if r_hat[worst] > 1.1
+                else "Run longer: the errors are probably somewhat too small."
+            )
         )
     fewest = int(np.argmin(np.nan_to_num(ess, nan=np.inf)))
     if ess[fewest] < 100 * num_chains:

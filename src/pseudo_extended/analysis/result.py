@@ -165,7 +165,7 @@ class Result:
         rng = np.random.default_rng([checks.integer("seed", seed, minimum=0), self.seed])
         return draw_index(self.weights, rng)
 
-    def resample(self, seed: int = 0) -> PyTree:
+    def resample(self, *, seed: int = 0) -> PyTree:
         """One unweighted point a draw, leading axes (chain, draw): for tools that know no weights.
 
         It throws information away, more the more evenly the weights are spread; `expect` and `summary` do not.
@@ -173,14 +173,14 @@ class Result:
         index = self.resample_index(seed)
         return jax.tree.map(lambda leaf: _take_particle(leaf, index), self.points)
 
-    def to_arviz(self, seed: int = 0) -> Any:
+    def to_arviz(self, *, seed: int = 0) -> Any:
         """ArviZ's InferenceData (0.23) or DataTree (1.x).
 
         `posterior` is resampled, one unweighted point a draw (see `resample`); `sample_stats` has the weights as
         `log_weight`, normalised within a draw, the temperatures, the `index` that was resampled, and the sampler's
         statistics.
         """
-        posterior = dict(zip(self.target.names, jax.tree.leaves(self.resample(seed)), strict=True))
+        posterior = dict(zip(self.target.names, jax.tree.leaves(self.resample(seed=seed)), strict=True))
         weights = {"log_weight": log_normalise(self.log_weights), "index": self.resample_index(seed)}
         sample_stats = weights | self.statistics
         dims = {parameter.name: parameter.dims for parameter in self.target.parameters}

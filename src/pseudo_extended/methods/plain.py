@@ -23,7 +23,9 @@ class Plain(AbstractMethod):
     warmup: WindowedWarmup
 
     def __init__(self, kernel: AbstractKernel | None = None, *, metric: str = "diagonal"):
-        self.kernel = checks.instance("kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel")
+        self.kernel = checks.instance(
+            "kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel such as pe.NUTS()"
+        )
         self.warmup = WindowedWarmup(metric)
 
     @property

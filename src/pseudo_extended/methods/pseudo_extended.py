@@ -37,9 +37,14 @@ class PseudoExtended(AbstractMethod):
         metric: str = "diagonal",
     ):
         self.instrument = checks.instance(
-            "instrument", Tempered() if instrument is None else instrument, AbstractInstrument, "an instrument"
+            "instrument",
+            Tempered() if instrument is None else instrument,
+            AbstractInstrument,
+            "an instrument such as pe.Tempered()",
         )
-        self.kernel = checks.instance("kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel")
+        self.kernel = checks.instance(
+            "kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel such as pe.NUTS()"
+        )
         self.num_particles = checks.integer("num_particles", num_particles, minimum=1)
         self.warmup = WindowedWarmup(metric)
 

@@ -51,9 +51,8 @@ def sample(
         draws: Draws to keep of each chain.
         warmup: Iterations before them, in which step sizes and metric are tuned.
         chains: Independent chains.
-        seed: A non-negative integer. Of all that is said below `method`, `warmup` and here, draw t of chain c depends
-            on nothing but the seed, c and t (and `thin` and `vectorize`, which make it another program). None takes
-            a seed from the operating system; `result.seed` tells which.
+        seed: A non-negative integer, which fixes every draw: draw t of chain c does not depend on `draws`, `chains`,
+            `cores` or `chunk`. None takes a seed from the operating system; `result.seed` tells which.
         thin: Steps for each draw that is kept.
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
         cores: Chains that run at the same time; by default as many as the process may use.
@@ -74,7 +73,12 @@ def sample(
     """
     if not isinstance(target, Target):
         target, init = target_from(target, init)
-    method = checks.instance("method", PseudoExtended() if method is None else method, AbstractMethod, "a method")
+    method = checks.instance(
+        "method",
+        PseudoExtended() if method is None else method,
+        AbstractMethod,
+        "a method: pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
+    )
     num_draws = checks.integer("draws", draws, minimum=1)
     num_warmup = checks.integer("warmup", warmup, minimum=0)
     num_chains = checks.integer("chains", chains, minimum=1)
