@@ -19,7 +19,10 @@ def describe(value: Any) -> str:
     shape = getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
         return f"an array of shape {shape}"
-    text = repr(value).replace("\n", " ")
+    try:
+        text = repr(value).replace("\n", " ")
+    except ValueError:  # Python refuses to print an int of thousands of digits
+        text = f"a very large {type(value).__name__}"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -28,7 +31,7 @@ def integer(name: str, value: Any, *, minimum: int, maximum: int = 2**63 - 1) ->
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise TypeError(f"{name} must be a whole number of at least {minimum}; got {describe(value)}.")
     if value < minimum:
-        raise ValueError(f"{name} must be a whole number of at least {minimum}; got {value}.")
+        raise ValueError(f"{name} must be a whole number of at least {minimum}; got {describe(value)}.")
     if int(value) > maximum:
         raise ValueError(f"{name} must be a whole number of at most {maximum}; got {describe(value)}.")
     return int(value)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pandas as pd
 
 from pseudo_extended import checks
 
@@ -111,6 +112,9 @@ def known_names(what: str, given: Mapping[str, Any], allowed: Mapping[str, Any])
 
 
 def _plain(value: Any) -> Any:
-    """A hashable label; NumPy's numbers as Python's, its dates as they are."""
-    is_number = isinstance(value, np.generic) and not isinstance(value, (np.datetime64, np.timedelta64))
-    return value.item() if is_number else value
+    """A hashable label; NumPy's numbers as Python's, its dates as pandas', which keep nanoseconds."""
+    if isinstance(value, np.datetime64):
+        return pd.Timestamp(value)
+    if isinstance(value, np.timedelta64):
+        return pd.Timedelta(value)
+    return value.item() if isinstance(value, np.generic) else value

@@ -106,7 +106,9 @@ def bounds_from(name: str, value: Any, shape: tuple[int, ...]) -> Bounds:
     lower, upper = ends
     if not np.all(lower < upper) or np.any(lower == np.inf) or np.any(upper == -np.inf):
         raise ValueError(f"bounds of {name!r} must have lower < upper; got {value[0]} and {value[1]}.")
-    if not np.all(np.isfinite(upper - lower) | np.isinf(lower) | np.isinf(upper)):
+    with np.errstate(over="ignore"):
+        width = upper - lower
+    if not np.all(np.isfinite(width) | np.isinf(lower) | np.isinf(upper)):
         raise ValueError(f"bounds of {name!r} must have a finite distance; got {value[0]} and {value[1]}.")
     patterns: dict[tuple[bool, bool], list[int]] = {}
     for i, (low, high) in enumerate(zip(lower, upper, strict=True)):

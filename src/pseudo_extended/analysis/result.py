@@ -227,10 +227,11 @@ class Result:
         mapped = jax.jit(jax.vmap(lambda u: f(self.target.constrain(u))))
         try:
             batches = [jax.tree.map(np.asarray, mapped(jnp.asarray(part))) for part in _batches(flat)]
-        except (TypeError, ValueError) as error:  # what JAX cannot trace, or cannot return
+        except (TypeError, ValueError, OverflowError) as error:
+            said = str(error).split("\n")[0].rstrip(".")[:200]
             raise TypeError(
-                "f must be a JAX function of one position that returns arrays (jax.numpy instead of numpy, no `if` on "
-                "its values); compute other functions from result.points and pass the array of their values instead."
+                "f must be a JAX function of one position that returns arrays, or an array of its values at "
+                f"result.points; calling it failed with {type(error).__name__}: {said}."
             ) from error
         return jax.tree.map(
             lambda *parts: np.concatenate(parts).reshape(*self.unconstrained.shape[:3], *parts[0].shape[1:]), *batches

@@ -82,7 +82,7 @@ def sample(
     num_draws = checks.integer("draws", draws, minimum=1)
     num_warmup = checks.integer("warmup", warmup, minimum=0)
     num_chains = checks.integer("chains", chains, minimum=1)
-    num_lanes = checks.integer("vectorize", vectorize, minimum=1)
+    num_lanes = checks.integer("vectorize", vectorize, minimum=1, maximum=1024)
     thin = checks.integer("thin", thin, minimum=1)
     checks.choice("progress", progress, (True, False))
     num_cores = _available_cores() if cores is None else checks.integer("cores", cores, minimum=1)

@@ -76,6 +76,8 @@ def _starts(target: Target, init: Any) -> Starts:
         return Starts(lambda key, i, attempt: target.draw_base(key), 100, "draws from the base")
     if callable(init):
         return Starts(lambda key, i, attempt: _unconstrain(target, init(key)), 100, "values of the function init")
+    if isinstance(init, (list, tuple)) and target.treedef.num_nodes == 1:  # the position is one plain array
+        init = checks.float_array("init", init)
     batch = _batch(target, init)
     if batch is None:
         centre = _unconstrain(target, init)
