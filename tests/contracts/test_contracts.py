@@ -114,11 +114,11 @@ def test_adaptation_is_over_when_the_draws_begin(name):
     """Warm-up changes the parameters; the draws leave them as they are, to the bit."""
     method = METHODS[name]
     x = np.random.default_rng(0).normal(size=(method.num_points, TARGET.dim))
-    programs = build_programs(TARGET, method, capacity=64, thin=1, lanes=1, x=x)
+    programs = build_programs(TARGET, method, capacity=128, thin=1, lanes=1, x=x)
     key, number = jax.random.key(0, impl="threefry2x32"), np.asarray(0)
     started = programs.start(key, number, x)
-    warmed, _ = programs.advance(chunk_input(key, 0, 60, 64, stages(60)), number, started)
-    drawn, _ = programs.advance(chunk_input(key, 0, 40, 64, None), number, warmed)
+    warmed, _ = programs.advance(chunk_input(key, 0, 100, 128, stages(100)), number, started)
+    drawn, _ = programs.advance(chunk_input(key, 0, 40, 128, None), number, warmed)
     assert not np.array_equal(started.parameters.step_size, warmed.parameters.step_size)
     assert not np.array_equal(started.parameters.inverse_mass, warmed.parameters.inverse_mass)
     for before, after in zip(jax.tree.leaves(warmed[1:]), jax.tree.leaves(drawn[1:]), strict=True):
