@@ -59,7 +59,7 @@ def standard_error(series: Series) -> Entry:
 def r_hat(series: Series) -> Entry:
     """Rank-normalised split R̂, of the location or the spread, whichever is worse (Vehtari et al. 2021)."""
     folded = np.abs(series - np.median(series, axis=(0, 1)))
-    return np.fmax(_split_r_hat(_normal_scores(series)), _split_r_hat(_normal_scores(folded)))
+    return np.asarray(np.fmax(_split_r_hat(_normal_scores(series)), _split_r_hat(_normal_scores(folded))))
 
 
 def _split_r_hat(series: Series) -> Entry:
@@ -75,7 +75,7 @@ def _split_r_hat(series: Series) -> Entry:
 
 
 def _is_constant(series: Series) -> Bool[np.ndarray, "*entry"]:
-    return np.all(series == series[:1, :1], axis=(0, 1))
+    return np.asarray(np.all(series == series[:1, :1], axis=(0, 1)))
 
 
 def _normal_scores(series: Series) -> Series:
