@@ -38,7 +38,9 @@ def test_ctrl_c_returns_the_draws_there_are():
 
 
 def test_ctrl_c_in_warmup_says_that_there_is_nothing():
-    interrupt_after(2.0)
+    # Compiled beforehand, so that the interruption falls into warm-up.
+    pe.sample(normal, np.zeros(2), method=METHOD, draws=5, warmup=5, chains=2, seed=0, progress=False)
+    interrupt_after(6.0)
     with pytest.raises(KeyboardInterrupt, match="nothing to return"):
         pe.sample(normal, np.zeros(2), method=METHOD, draws=5, warmup=10**7, chains=2, seed=0, progress=False)
 
