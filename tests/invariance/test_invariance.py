@@ -233,12 +233,11 @@ def test_a_kernel_that_stands_still_fails():
 def test_a_draw_of_the_loop(kernel, thin):
     """The loop's own draw, keys and all: steps of one draw that share random numbers are caught here."""
     target, method = pe.Target(lambda x: -0.5 * jnp.sum(x**2), np.zeros(1)), pe.Plain(kernel)
-    sizes = jnp.full(kernel.target_acceptance.shape, 1.3)
     stage = Stage(*(jnp.asarray(False) for _ in Stage._fields))
 
     def step(key, flat):
         chain = method.init(key, target, flat[None])
-        chain = chain._replace(parameters=KernelParameters(sizes, jnp.ones(1)))
+        chain = chain._replace(parameters=KernelParameters(jnp.full(kernel.target_acceptance.shape, 1.3), jnp.ones(1)))
         return _draw(method, target, chain, key, thin, stage, jnp.asarray(False))[0].state.position
 
     report = check_invariance(
