@@ -123,12 +123,7 @@ class Target(eqx.Module):
     @in_double_precision
     def unconstrain(self, position: PyTree) -> Float[Array, " d"]:
         """The unconstrained vector of a user's position, which must have the structure and shapes of the example."""
-        return jnp.concatenate(
-            [
-                jnp.ravel(leaf) if bounds is None else bounds.unconstrain(jnp.ravel(leaf))
-                for leaf, bounds in zip(self.leaves("position", position), self.bounds, strict=True)
-            ]
-        )
+        return self._unconstrain_traced(self.leaves("position", position))
 
     def leaves(self, what: str, position: PyTree, batch_ndim: int = 0) -> list[Float[np.ndarray, "..."]]:
         """The arrays of `position`, checked against the example; `what` names the argument in an error."""

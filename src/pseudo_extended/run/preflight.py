@@ -65,6 +65,8 @@ def explain(target: Target, u: Float[Array, " d"], tried: str, *, needs_gradient
 
 def _blame(target: Target, u: Float[Array, " d"]) -> str:
     """The parameters of which one alone, moved elsewhere, makes the target finite."""
+    if len(target.parameters) == 1:
+        return ""
     finite = jax.jit(jax.vmap(lambda u: jnp.isfinite(target.log_target(u))))
     rng = np.random.default_rng(0)
     start, guilty = 0, []
@@ -79,8 +81,6 @@ def _blame(target: Target, u: Float[Array, " d"]) -> str:
         if np.any(np.asarray(finite(moved))):
             guilty.append(repr(parameter.name))
         start += parameter.size
-    if len(target.parameters) == 1:
-        return ""
     if not guilty:
         return ", and no single parameter is at fault"
     noun = "parameter" if len(guilty) == 1 else "one of the parameters"
