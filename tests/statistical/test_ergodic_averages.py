@@ -29,7 +29,7 @@ METHODS = {
     "tempered": (BIMODAL_TARGET, pe.PseudoExtended(pe.Tempered(0.01), KERNEL, 4)),
     "tempered, normal base": (WITH_BASE, pe.PseudoExtended(pe.Tempered(0.0), KERNEL, 3)),
     "fixed": (BIMODAL_TARGET, pe.PseudoExtended(pe.Fixed(0.15), KERNEL, 3)),
-    "ladder": (BIMODAL_TARGET, pe.PseudoExtended(pe.Ladder([0.05, 0.2, 0.6]), KERNEL, 3)),
+    "ladder": (BIMODAL_TARGET, pe.PseudoExtended(pe.Ladder([0.05, 0.1, 0.2]), KERNEL, 3)),
     "stratified": (BIMODAL_TARGET, pe.PseudoExtended(pe.Stratified(0.02), KERNEL, 4)),
     "density": (BIMODAL_TARGET, pe.PseudoExtended(pe.Density(pe.Normal(0.0, 2.5)), KERNEL, 3)),
     "per particle": (

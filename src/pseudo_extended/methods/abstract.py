@@ -4,9 +4,10 @@ The loop knows nothing else, so every method shares its clock, its weights, its 
 """
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import equinox as eqx
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from pseudo_extended.target import Target
@@ -30,7 +31,11 @@ class WeightedPoints(NamedTuple):
     x: Float[Array, "particle d"]
     log_weight: Float[Array, " particle"]
     statistics: dict[str, Array]
-    """More numbers about this state, such as the temperatures."""
+    """More numbers about this state, such as the temperatures.
+
+    A method that estimates the evidence gives `evidence_top` and `evidence_bottom`, vectors of log values with one
+    entry for each factor: log Z is the sum over factors of log mean exp(top) - log mean exp(bottom).
+    """
 
 
 class StepInfo(NamedTuple):
@@ -51,8 +56,44 @@ class StepInfo(NamedTuple):
         )
 
 
+class Pilot(Protocol):
+    """Short runs for a method that must look before it leaps: the loop's own programs, on a few chains."""
+
+    def __call__(
+        self, method: "AbstractMethod", x: Float[np.ndarray, "chain particle d"], num_warmup: int, num_draws: int
+    ) -> tuple[Chain, "PilotRecord"]:
+        """Run chains from `x`; the chains at the end and their draws, with leading axes (chain, ...)."""
+        ...
+
+
+class PilotRecord(NamedTuple):
+    """The draws of a pilot."""
+
+    x: Float[np.ndarray, "chain draw particle d"]
+    log_weight: Float[np.ndarray, "chain draw particle"]
+    statistics: dict[str, np.ndarray]
+
+
+class Prepared(NamedTuple):
+    """A method ready to run, and sentences about what was chosen and why."""
+
+    method: "AbstractMethod"
+    x: Float[np.ndarray, "chain particle d"]
+    """Where its chains start."""
+    notes: tuple[str, ...]
+
+
 class AbstractMethod(eqx.Module):
     """A method: `init`, `step` and `points`, and `adapt` while warming up."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many chains one program advances, vectorised, unless the user says otherwise.
+
+        It depends on the method alone and never on the number of chains or cores, because XLA rounds differently for
+        another width: 1 for kernels that branch, more where a step is cheap and the same for every chain.
+        """
 
     @property
     @abstractmethod
@@ -71,6 +112,12 @@ class AbstractMethod(eqx.Module):
     @abstractmethod
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
         """Whether the method's own densities, besides the target's, are positive at these starting points."""
+
+    @abstractmethod
+    def prepare(
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], pilot: Pilot
+    ) -> Prepared:
+        """Choose what all chains share, before any of them starts; most methods have nothing to choose."""
 
     @abstractmethod
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:

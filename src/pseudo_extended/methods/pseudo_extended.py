@@ -3,13 +3,14 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.extended import ExtendedTarget
 from pseudo_extended.instruments import AbstractInstrument, Tempered
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Pilot, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage, WindowedWarmup
@@ -54,6 +55,11 @@ class PseudoExtended(AbstractMethod):
         return self.num_particles
 
     @property
+    def width(self) -> int:
+        """One: a trajectory of NUTS is as long as it is, and others would wait for the longest."""
+        return 1
+
+    @property
     def needs_gradient(self) -> bool:
         """If its kernel does."""
         return self.kernel.uses_gradient
@@ -66,6 +72,13 @@ class PseudoExtended(AbstractMethod):
         """Whether q is positive."""
         extended = self.extended(target)
         return jnp.isfinite(extended.terms(extended.start(jax.random.key(0), x)).log_q)
+
+    def prepare(
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], pilot: Pilot
+    ) -> Prepared:
+        """Nothing to choose."""
+        del key, target, pilot
+        return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the given pseudo-samples."""

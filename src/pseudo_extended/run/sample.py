@@ -34,7 +34,7 @@ def sample(
     thin: int = 1,
     progress: bool = True,
     cores: int | None = None,
-    vectorize: int = 1,
+    vectorize: int | None = None,
     chunk: int | None = None,
 ) -> Result:
     """Sample a target, and return weighted points.
@@ -58,7 +58,7 @@ def sample(
         cores: Chains that run at the same time; by default as many as the process may use.
         vectorize: How many chains one vectorised program advances. It is a width of the program, like a dtype: the
             same width gives the same draws whatever chains share a program, but XLA rounds differently for another
-            width. 1, one chain a program on each core, is the default; more can pay for cheap densities.
+            width. By default the method's own width, which is 1 for NUTS; more can pay for cheap densities.
         chunk: Draws that one call into the compiled program may make, at most; by default about two megabytes of them.
 
     Returns:
@@ -82,7 +82,7 @@ def sample(
     num_draws = checks.integer("draws", draws, minimum=1)
     num_warmup = checks.integer("warmup", warmup, minimum=0)
     num_chains = checks.integer("chains", chains, minimum=1)
-    num_lanes = checks.integer("vectorize", vectorize, minimum=1, maximum=1024)
+    num_lanes = method.width if vectorize is None else checks.integer("vectorize", vectorize, minimum=1, maximum=1024)
     thin = checks.integer("thin", thin, minimum=1)
     checks.choice("progress", progress, (True, False))
     num_cores = _available_cores() if cores is None else checks.integer("cores", cores, minimum=1)
