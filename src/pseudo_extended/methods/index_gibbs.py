@@ -36,7 +36,6 @@ from pseudo_extended.warmup.temperatures import (
     start_adaptation,
 )
 
-
 NUM_CELLS = 32
 NUM_KNOTS = 9
 DENSE_METRIC_UP_TO = 16
@@ -208,9 +207,7 @@ class IndexGibbs(AbstractMethod):
         own = self._own_target(target, parameters)
         if own.base is not None and own.base.can_sample:
             points, rate, valid = refresh(key_refresh, own.draw_base, evaluate, points, beta)
-        info = state.last._replace(
-            beta=beta, carrier=carrier, t=t, move=moved, refresh_rate=rate, refresh_valid=valid
-        )
+        info = state.last._replace(beta=beta, carrier=carrier, t=t, move=moved, refresh_rate=rate, refresh_valid=valid)
         state = self._draw_index(key_index, parameters.path, points, state.t, info)
         return state, state.last
 
@@ -317,7 +314,9 @@ class IndexGibbs(AbstractMethod):
 
     def _rungs(self) -> Int[np.ndarray, " particle"]:
         """The node of the path at which each pseudo-sample stays, for fixed temperatures."""
-        return np.arange(self.num_particles) if isinstance(self.instrument, Ladder) else np.zeros(self.num_particles, int)
+        return (
+            np.arange(self.num_particles) if isinstance(self.instrument, Ladder) else np.zeros(self.num_particles, int)
+        )
 
     def _fixed_path(self) -> Path:
         """Fixed temperatures as nodes of a path, with the target behind them."""
