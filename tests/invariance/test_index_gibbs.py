@@ -168,12 +168,12 @@ def run(case: Case, kernel, num_steps=2):
         x, t, k = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
         points = jax.vmap(evaluate)(x[:, None])
         place = t if is_free(case) else blank.state.t
-        return blank._replace(state=blank.state._replace(points=points, t=place, index=jnp.round(k[0]).astype(int)))
+        return blank._replace(state=blank.state._replace(points=points, t=place, carrier=jnp.round(k[0]).astype(int)))
 
     def step(key, flat):
         state, _ = method.step(key, case.target, chain_at(flat))
         t = state.t if is_free(case) else jnp.zeros_like(state.t)
-        return jnp.concatenate([state.points.x[:, 0], t, state.index[None].astype(float)])
+        return jnp.concatenate([state.points.x[:, 0], t, state.carrier[None].astype(float)])
 
     def statistics(flat):
         x, t, k = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
@@ -309,7 +309,7 @@ def test_standing_still_is_caught(monkeypatch):
     original = IndexGibbs._draw_index
 
     def stay(self, key, path, points, t, info):
-        return original(self, key, path, points, t, info)._replace(t=t, index=info.carrier.argmax())
+        return original(self, key, path, points, t, info)._replace(t=t, carrier=info.carrier.argmax())
 
     monkeypatch.setattr(IndexGibbs, "_draw_index", stay)
     assert not run(CASES["normal base"], KERNELS["HMC"]).passes()

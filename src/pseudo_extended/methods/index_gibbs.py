@@ -58,7 +58,7 @@ class IndexState(NamedTuple):
     points: PathState
     t: Float[Array, " particle"]
     """Places on the path; that of the target's pseudo-sample means nothing, it is at the target."""
-    index: Int[Array, ""]
+    carrier: Int[Array, ""]
     log_weight: Float[Array, " particle"]
     """log γ(x)/q(x) with the temperature integrated out, where it is free."""
     last: "IndexInfo"
@@ -196,7 +196,7 @@ class IndexGibbs(AbstractMethod):
         """Move every pseudo-sample, refresh it from the base, then draw the index and the temperatures."""
         state, parameters = chain.state, chain.parameters
         key_move, key_refresh, key_index = jax.random.split(key, 3)
-        carrier = jnp.arange(self.num_particles) == state.index
+        carrier = jnp.arange(self.num_particles) == state.carrier
         t = jnp.where(carrier, 1.0, state.t)
         beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
         step_size = jnp.exp(on_path(parameters.log_step, t))
@@ -236,7 +236,7 @@ class IndexGibbs(AbstractMethod):
     def points(self, target: Target, state: IndexState) -> WeightedPoints:
         """All pseudo-samples, weighted by γ(x)/q(x)."""
         info = state.last
-        carried = state.points.log_density(jnp.ones_like(state.t))[state.index]
+        carried = state.points.log_density(jnp.ones_like(state.t))[state.carrier]
         statistics = {
             "lp": carried,
             "beta": info.beta,
