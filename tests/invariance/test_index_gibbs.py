@@ -41,6 +41,7 @@ class Case(NamedTuple):
     """At the nodes of the path."""
     learned: pe.NormalMixture | None = None
     instrument: pe.instruments.AbstractInstrument = pe.Tempered(0.0)
+    log_g: np.ndarray = LOG_G
 
 
 FREE = np.array([0.0, 0.1, 0.35, 0.6, 1.0])
@@ -120,7 +121,7 @@ def exact(case: Case):
     def free(rng, size):
         fine = (np.arange(400) + 0.5) / 400
         nodes = np.linspace(0, 1, NODES)
-        beta_fine, log_g_fine = np.interp(fine, nodes, case.betas), np.interp(fine, nodes, LOG_G)
+        beta_fine, log_g_fine = np.interp(fine, nodes, case.betas), np.interp(fine, nodes, case.log_g)
         log_density = np.array([log_z(beta) for beta in beta_fine]) + log_g_fine
         share = np.exp(log_density - log_density.max())
         cell = rng.choice(fine.size, size=size * NUM_PARTICLES, p=share / share.sum())
@@ -151,7 +152,7 @@ def prepared(case: Case, kernel) -> IndexGibbs:
     """The method with parameters that nobody tuned: step sizes and metrics differ from knot to knot."""
     method = IndexGibbs(NUM_PARTICLES, kernel, case.instrument)
     with double_precision():
-        path = Path(jnp.asarray(case.betas), jnp.asarray(LOG_G)) if is_free(case) else method._fixed_path()
+        path = Path(jnp.asarray(case.betas), jnp.asarray(case.log_g)) if is_free(case) else method._fixed_path()
         knots = jnp.linspace(0.0, 1.0, NODES if is_free(case) else path.num_cells + 1)
         learned = None if case.learned is None else jax.tree.map(jnp.asarray, case.learned)
         parameters = IndexParameters(learned, path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
@@ -236,11 +237,11 @@ def g_forgotten_for_t(monkeypatch):
     patched(monkeypatch, "cells_given", cells_given)
 
 
-def g_forgotten_in_the_weight(monkeypatch):
+def g_with_the_wrong_sign_in_the_weight(monkeypatch):
     original = index_gibbs.cells_given
 
     def cells_given(path, delta):
-        return original(path, delta)._replace(log_mass=original(path._replace(log_g=0 * path.log_g), delta).log_mass)
+        return original(path, delta)._replace(log_mass=original(path._replace(log_g=-path.log_g), delta).log_mass)
 
     patched(monkeypatch, "cells_given", cells_given)
 
@@ -265,7 +266,7 @@ def no_kinetic_energy(monkeypatch):
     original = index_gibbs.move
 
     def move(key, kernel, evaluate, state, beta, step_size, scale):
-        end, info = original(key, kernel, evaluate, state, beta, 1.5 * step_size, scale)
+        end, info = original(key, kernel, evaluate, state, beta, 2 * step_size, scale)
         gained = end.log_density(beta) - state.log_density(beta)
         worse = jax.random.uniform(jax.random.fold_in(key, 7), beta.shape) > jnp.exp(gained)
         return jax.tree.map(lambda a, b: jnp.where(worse.reshape(-1, *(1,) * (a.ndim - 1)), b, a), end, state), info
@@ -278,7 +279,7 @@ def step_size_by_place(monkeypatch):
     original = index_gibbs.move
 
     def move(key, kernel, evaluate, state, beta, step_size, scale):
-        return original(key, kernel, evaluate, state, beta, step_size * (1 + (state.x[:, 0] > 0)), scale)
+        return original(key, kernel, evaluate, state, beta, step_size * jnp.where(state.x[:, 0] > 0.5, 2.0, 0.3), scale)
 
     patched(monkeypatch, "move", move)
 
@@ -288,7 +289,7 @@ BUGS = [
     refresh_as_if_at_the_target,
     carrier_at_its_old_temperature,
     g_forgotten_for_t,
-    g_forgotten_in_the_weight,
+    g_with_the_wrong_sign_in_the_weight,
     target_instead_of_its_ratio_to_the_base,
     cells_at_their_middle,
     no_kinetic_energy,
@@ -296,11 +297,24 @@ BUGS = [
 ]
 
 
+# Far from the target, and not to be drawn from: no refreshment mends what a wrong move or index has done.
+FAR = Case(
+    pe.Target(BIMODAL, np.zeros(1), base=pe.Base(lambda x: jnp.sum(-0.5 * ((x - 3) / 2) ** 2))),
+    FREE,
+    log_g=np.array([-3.0, -1.0, 1.0, 3.0, 0.0]),
+)
+
+
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_bugs_are_caught(bug, monkeypatch):
     bug(monkeypatch)
-    report = run(CASES["normal base"], KERNELS["HMC"])
+    report = run(CASES["normal base"] if "refresh" in bug.__name__ else FAR, KERNELS["HMC"], num_steps=4)
     assert report.p_value < 1e-6, report
+
+
+def test_without_bugs_nothing_is_caught():
+    report = run(FAR, KERNELS["HMC"], num_steps=4)
+    assert report.passes(), report
 
 
 def test_standing_still_is_caught(monkeypatch):
