@@ -4,7 +4,8 @@ Every method gets the same density, the same starts in distribution, the same ch
 is run in turn for each seed in one process, so that a busy machine hits all alike. The error of a seed is that of the
 estimate from all its chains together, and its time the seconds of all its chains one after the other, warm-up
 included. More chains or longer ones would lower the first as they raise the second, so the product does not reward
-either. Compilation is printed beside it, and not in it.
+either. Compilation is printed beside it, and not in it. Seconds are those of the processor, in all threads together:
+what one would wait for on an idle machine with one core. The wall's seconds are in the records too.
 
 Records go to a file of JSON lines; a run that was killed goes on where it was, and the table is made of the file.
 
@@ -24,6 +25,7 @@ import numpy as np
 from jaxtyping import Float
 
 import pseudo_extended as pe
+from processor_clock import ProcessorClock
 from pseudo_extended.problems.mixtures import NormalMixture
 
 RECORDS = Path(__file__).parent / "records" / "stan.jsonl"
@@ -56,7 +58,10 @@ class Outcome(NamedTuple):
     points: Float[np.ndarray, "chain draw particle d"]
     weights: Float[np.ndarray, "chain draw particle"]
     seconds: float
+    """Of the processor."""
+    wall_seconds: float
     compile_seconds: float
+    """On the wall."""
     description: str
 
 
@@ -117,21 +122,24 @@ def run(case: Case, method: str, seed: int, draws: int, warmup: int) -> Outcome:
         from stan_program import run_stan  # only here: the other rows need no Stan
 
         stan = run_stan(case.problem, int(number), draws, warmup, seed, chains=CHAINS, centre=case.centre)
-        return Outcome(stan.points, stan.weights, stan.seconds, stan.build_seconds, f"Stan NUTS, N = {number}")
+        costs = (stan.cpu_seconds, stan.seconds, stan.build_seconds)
+        return Outcome(stan.points, stan.weights, *costs, f"Stan NUTS, N = {number}")
     joint = pe.PseudoExtended(pe.Tempered(*case.beta_range), pe.NUTS(), int(number)) if kind == "joint" else None
-    result = pe.sample(
-        case.problem.target,
-        case.centre,
-        method=joint,
-        draws=draws,
-        warmup=warmup,
-        chains=CHAINS,
-        cores=1,
-        seed=seed,
-        progress=False,
-    )
-    seconds = sum(value for part, value in result.seconds.items() if part != "compile")
-    return Outcome(result.unconstrained, result.weights, seconds, result.seconds["compile"], result.method)
+    with ProcessorClock() as clock:
+        result = pe.sample(
+            case.problem.target,
+            case.centre,
+            method=joint,
+            draws=draws,
+            warmup=warmup,
+            chains=CHAINS,
+            cores=1,
+            seed=seed,
+            progress=False,
+        )
+    wall = sum(value for part, value in result.seconds.items() if part != "compile")
+    costs = (clock.of_last(wall), wall, result.seconds["compile"])
+    return Outcome(result.unconstrained, result.weights, *costs, result.method)
 
 
 def record(name: str, method: str, seed: int, draws: int, warmup: int) -> dict[str, Any]:
@@ -151,6 +159,7 @@ def record(name: str, method: str, seed: int, draws: int, warmup: int) -> dict[s
         "chains": CHAINS,
         "squared_errors": {part: float(f"{error:.6g}") for part, error in errors.items()},
         "seconds": round(outcome.seconds, 3),
+        "wall_seconds": round(outcome.wall_seconds, 3),
         "compile_seconds": round(outcome.compile_seconds, 1),
         "day": time.strftime("%Y-%m-%d"),
     }
