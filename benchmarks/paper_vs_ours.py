@@ -190,18 +190,23 @@ def table(records: list[dict[str, Any]]) -> str:
         stan = [s.product for method, s in summaries.items() if method.startswith("stan")]
         best = np.min(stan, axis=0) if stan else np.nan
         for method, summary in summaries.items():
-            products = (f"{p:.2g} ± {e:.1g}" for p, e in zip(summary.product, summary.error, strict=True))
+            products = (f"{short(p)} ± {short(e, 1)}" for p, e in zip(summary.product, summary.error, strict=True))
             cells = (
                 TITLES[method],
                 str(len(rows[method])),
-                ", ".join(f"{rmse:.2g}" for rmse in summary.rmse),
+                ", ".join(short(rmse) for rmse in summary.rmse),
                 f"{summary.seconds:.1f}",
                 ", ".join(products),
-                ", ".join(f"{gain:.2g}" for gain in best / summary.product),
+                ", ".join(short(gain) for gain in best / summary.product),
                 f"{max(r['compile_seconds'] for r in rows[method]):.0f}",
             )
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def short(number: float, digits: int = 2) -> str:
+    """A number of a few digits, without an exponent; rounding noise is zero."""
+    return np.format_float_positional(np.round(number, 12), digits, fractional=False, trim="-")
 
 
 class Summary(NamedTuple):
