@@ -82,7 +82,7 @@ def two_normals(dim: int = 10, distance: float = 10.0) -> Case:
     density = NormalMixture(np.array([0.3, 0.7]), means, np.array([1.0, 0.25]))
     mean = density.weights @ means
     second = density.weights @ (means**2 + density.variances[:, None])
-    problem = pe.problems.Problem(pe.Target(density, np.zeros(dim)), mean, second, density, "method.md, section 5")
+    problem = pe.problems.Problem(pe.Target(density, np.zeros(dim)), mean, second, density, "made for this benchmark")
 
     def errors(x: np.ndarray, w: np.ndarray) -> dict[str, float]:
         return {"mass of the 0.7 mode": (w @ (x.sum(axis=1) > 0) - 0.7) ** 2}
