@@ -44,9 +44,7 @@ def normal_target(dim, mean, scale, shift=0.0):
     return target, dim * (0.5 * np.log(2 * np.pi) + np.log(scale)) + shift
 
 
-@pytest.mark.parametrize(
-    ("dim", "scale", "shift"), [(1, 1.0, 1000.0), (5, 1e-3, -1e4), (100, 1.0, 0.0)]
-)
+@pytest.mark.parametrize(("dim", "scale", "shift"), [(1, 1.0, 1000.0), (5, 1e-3, -1e4), (100, 1.0, 0.0)])
 def test_log_z_and_points(dim, scale, shift):
     target, log_z = normal_target(dim, 1.0, scale, shift)
     annealed = run(target, dense=dim < 10)

@@ -18,7 +18,7 @@ from .sentences import assert_sentence
     ("make", "error", "words"),
     [
         (lambda: pe.IndexGibbs(1), ValueError, ("num_particles", "2", "1")),
-        (lambda: pe.IndexGibbs(num_particles="few"), TypeError, ("num_particles", "few")),
+        (lambda: pe.IndexGibbs(num_particles="few"), TypeError, ("num_particles", "auto", "few")),
         (
             lambda: pe.IndexGibbs(kernel=pe.Cycle([pe.HMC(), pe.MALA()])),
             ValueError,
@@ -35,6 +35,12 @@ def test_bad_settings(make, error, words):
     with pytest.raises(error) as caught:
         make()
     assert_sentence(caught, *words)
+
+
+def test_number_of_pseudo_samples():
+    assert pe.IndexGibbs().chooses_particles
+    assert not pe.IndexGibbs(5).chooses_particles
+    assert pe.IndexGibbs(instrument=pe.Ladder([0.1, 0.5, 1.0])).num_particles == 3
 
 
 def test_without_a_base_nothing_may_be_improper():

@@ -86,7 +86,7 @@ class IndexGibbs(AbstractMethod):
     """The default: pseudo-samples that travel along a learned path from a learned base to the target.
 
     Args:
-        num_particles: N, at least 2.
+        num_particles: N, at least 2; "auto" takes more the longer the pilot found the path, between 6 and 16.
         kernel: Local moves: `HMC` (its length is jittered), `NUTS`, `MALA` or `RandomWalk`.
         instrument: `Tempered(beta_min)` for free temperatures, whose g is learned; `Ladder` or `Fixed` for fixed ones.
         base: "auto" takes the base that the user gave the target and otherwise learns one; "target" never learns.
@@ -101,6 +101,7 @@ class IndexGibbs(AbstractMethod):
     kernel: AbstractKernel
     instrument: AbstractInstrument
     num_particles: int = eqx.field(static=True)
+    chooses_particles: bool = eqx.field(static=True)
     base: str = eqx.field(static=True)
     metric: str = eqx.field(static=True)
     width: int = eqx.field(static=True)
@@ -109,7 +110,7 @@ class IndexGibbs(AbstractMethod):
 
     def __init__(
         self,
-        num_particles: int = 8,
+        num_particles: int | str = "auto",
         kernel: AbstractKernel | None = None,
         instrument: AbstractInstrument | None = None,
         *,
@@ -118,6 +119,14 @@ class IndexGibbs(AbstractMethod):
         width: int = 2,
         parameters: IndexParameters | None = None,
     ):
+        fixed = isinstance(instrument, (Ladder, Fixed))
+        self.chooses_particles = isinstance(num_particles, str) and num_particles == "auto" and not fixed
+        if isinstance(num_particles, str) and num_particles != "auto":
+            raise TypeError(
+                f'num_particles must be an integer of at least 2, or "auto"; got {checks.describe(num_particles)}.'
+            )
+        if num_particles == "auto":
+            num_particles = instrument.rungs.size if isinstance(instrument, Ladder) else 8
         self.num_particles = checks.integer("num_particles", num_particles, minimum=2)
         self.kernel = checks.instance(
             "kernel", HMC(num_steps=4) if kernel is None else kernel, AbstractKernel, "a kernel such as pe.HMC()"
@@ -177,8 +186,20 @@ class IndexGibbs(AbstractMethod):
         prepared = prepare_path(key, preparation, target, x[0], say)
         path, log_step, scale = self._tuned(prepared.annealed)
         parameters = jax.tree.map(jnp.asarray, IndexParameters(prepared.base, path, log_step, scale))
-        method = eqx.tree_at(lambda method: method.parameters, self, parameters, is_leaf=lambda leaf: leaf is None)
-        return Prepared(method, prepared.starts(key, x.shape[0], self.num_particles), prepared.notes)
+        num_particles, notes = self.num_particles, prepared.notes
+        if self.chooses_particles:
+            num_particles = particles_for(float(prepared.annealed.length[-1]), target.dim)
+            notes = (*notes, f"N = {num_particles} for a path of this length.")
+        method = IndexGibbs(
+            num_particles,
+            self.kernel,
+            self.instrument,
+            base=self.base,
+            metric=self.metric,
+            width=self.width,
+            parameters=parameters,
+        )
+        return Prepared(method, prepared.starts(key, x.shape[0], num_particles), notes)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the given pseudo-samples, at places drawn given them."""
@@ -344,6 +365,20 @@ class IndexGibbs(AbstractMethod):
         unit = jnp.eye(dim) if self._dense(dim) else jnp.ones(dim)
         log_step = jnp.full(num_knots, jnp.log(0.5) - 0.25 * jnp.log(dim))
         return IndexParameters(None, path, log_step, jnp.broadcast_to(unit, (num_knots, *unit.shape)))
+
+
+def particles_for(length: float, dim: int) -> int:
+    """How many pseudo-samples a path of this thermodynamic length is worth.
+
+    A pseudo-sample needs a number of steps from base to target that grows with the length, so a longer path wants more
+    of them on the way for the target to be handed over as often. Each costs its gradients, so beyond that more are no
+    gain; and each is kept in the output, so in very many dimensions there are fewer.
+
+    >>> particles_for(1.0, 2), particles_for(8.0, 32), particles_for(30.0, 100)
+    (6, 11, 16)
+    """
+    wanted = int(np.clip(5 + np.ceil(0.7 * length), 6, 16))
+    return max(min(wanted, 8000 // dim), 6)
 
 
 def _instrument(given: Any) -> AbstractInstrument:

@@ -76,7 +76,7 @@ def sample(
     ...     return jnp.logaddexp(-0.5 * jnp.sum((x - 4) ** 2), -0.5 * jnp.sum((x + 4) ** 2))
     >>> result = pe.sample(log_density, jnp.zeros(1), draws=500, warmup=500, chains=2, seed=1, progress=False)
     >>> result.weights.shape
-    (2, 500, 8)
+    (2, 500, 6)
     """
     if not isinstance(target, Target):
         target, init = target_from(target, init)
