@@ -19,8 +19,10 @@ from pseudo_extended.kernels import NUTS as NUTS
 from pseudo_extended.kernels import Cycle as Cycle
 from pseudo_extended.kernels import Mixture as Mixture
 from pseudo_extended.kernels import RandomWalk as RandomWalk
+from pseudo_extended.methods import EquiEnergy as EquiEnergy
 from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
+from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
 from pseudo_extended.run.sample import sample as sample
 from pseudo_extended.target import Target as Target
 
@@ -33,6 +35,7 @@ __all__ = [
     "Base",
     "Cycle",
     "Density",
+    "EquiEnergy",
     "Estimate",
     "ExtendedTarget",
     "Fixed",
@@ -43,6 +46,7 @@ __all__ = [
     "Plain",
     "PseudoExtended",
     "RandomWalk",
+    "RepellingAttracting",
     "Result",
     "Stratified",
     "Target",
