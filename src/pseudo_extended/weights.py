@@ -1,7 +1,8 @@
 """The algebra of log weights, along the last axis: the pseudo-samples of one draw.
 
 Weights are normalised within a draw and never pooled over draws: the estimate of E[f] is the mean over draws of
-Σ_i w_i f(x_i) (theorem 2.1), and raw weights of different draws are not on one scale.
+Σ_i w_i f(x_i) (theorem 2.1), and raw weights of different draws are not on one scale. Where draws do not count alike,
+the method says how much each does, its *importance*, on one scale for all draws.
 """
 
 import numpy as np
@@ -27,6 +28,15 @@ def log_normalise(log_weight: Float[np.ndarray, "... particle"]) -> Float[np.nda
     return log_softmax(log_weight, axis=-1)
 
 
+def importance(log_importance: Float[np.ndarray, "*draw"]) -> Float[np.ndarray, "*draw"]:
+    """How much each draw counts, relative to the mean of all: the mean of these numbers is one.
+
+    >>> importance(np.log([1.0, 3.0]) - 2000)
+    array([0.5, 1.5])
+    """
+    return softmax(log_importance) * log_importance.size
+
+
 def effective_number(weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "..."]:
     """1 / Σ w²: how many pseudo-samples carry the weight of a draw, between 1 and N.
 
@@ -42,3 +52,20 @@ def draw_index(weight: Float[np.ndarray, "... particle"], rng: np.random.Generat
     cumulative = np.cumsum(weight, axis=-1)
     # The last cumulative weight may be 1 - 1e-16: scale, so that no draw points beyond the last pseudo-sample.
     return np.sum(cumulative <= (uniform * cumulative[..., -1])[..., None], axis=-1)
+
+
+def draw_rows(weight: Float[np.ndarray, "chain draw"], rng: np.random.Generator) -> Int[np.ndarray, "chain draw"]:
+    """As many draws of each chain as it has, in order, each as often as its weight within the chain asks for.
+
+    Systematic resampling: a draw with n times the mean weight comes n times, up to one.
+
+    >>> draw_rows(np.array([[0.0, 2.0, 1.0, 1.0]]), np.random.default_rng(0))
+    array([[1, 1, 2, 3]])
+    """
+    num_draws = weight.shape[1]
+    cumulative = np.cumsum(weight, axis=1)
+    places = (np.arange(num_draws) + rng.uniform(size=(len(weight), 1))) / num_draws
+    # Rounding must not put the last place at the very end, beyond the last draw.
+    places = np.minimum(places * cumulative[:, -1:], np.nextafter(cumulative[:, -1:], 0))
+    rows = [np.searchsorted(chain, place, side="right") for chain, place in zip(cumulative, places, strict=True)]
+    return np.stack(rows)

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pseudo_extended.analysis.estimates import Weights
-from pseudo_extended.weights import effective_number
+from pseudo_extended.weights import effective_number, importance
 
 
 def diagnose(
@@ -23,6 +23,19 @@ def diagnose(
         *_mixing(weights, r_hat, ess, labels),
         *_pseudo_samples(x, weights),
     ]
+
+
+def diagnose_importance(log_importance: Float[np.ndarray, "chain draw"]) -> list[str]:
+    """Whether the estimates rest on a few draws, whose own error nobody can estimate."""
+    if not np.any(np.isfinite(log_importance)):
+        return ["no draw has any weight: the path never met the target, and there is nothing to estimate from."]
+    share = np.max(importance(log_importance)) / log_importance.size
+    if log_importance.size >= 100 and share > 0.1:
+        return [
+            f"one of {log_importance.size} draws carries {100 * share:.0f} % of the weight of all: neither the "
+            "estimates nor their errors can be trusted; more temperatures, more steps at each or a better base help."
+        ]
+    return []
 
 
 def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, np.ndarray]) -> list[str]:

@@ -3,6 +3,9 @@
 Within a draw the weights turn N points into one number, Σ_i w_i f(x_i); over draws that number is a series whose mean
 estimates E[f] (theorem 2.1). Its error counts both the weights, through the spread of the series, and the
 autocorrelation. Variances, covariances and quantiles are means of series too, by the delta method.
+
+The weights of a draw sum to one, or to the importance of the draw where draws do not count alike. Then E[f] is a ratio
+of two means, Σ_t v_t s_t / Σ_t v_t, and its error that of the mean of v_t (s_t - E[f]) / mean(v): the delta method.
 """
 
 from typing import Any, NamedTuple
@@ -32,24 +35,37 @@ def weighted_series(values: Values, weights: Weights) -> Float[np.ndarray, "chai
     return np.sum(weights * np.where(weights > 0, values, 0.0), axis=2)
 
 
+def mean_value(values: Values, weights: Weights) -> Float[np.ndarray, "*entry"]:
+    """E[f] without its error."""
+    return weighted_series(values, weights).mean(axis=(0, 1)) / _mean_total(weights)
+
+
+def contributions(values: Values, weights: Weights) -> Float[np.ndarray, "chain draw *entry"]:
+    """What each draw says about E[f]: a series whose mean is the estimate, and whose error is the estimate's error.
+
+    It is Σ_i w_i f(x_i) where the weights of every draw sum to one, and else E[f] + v_t (s_t - E[f]) / mean(v).
+    """
+    series, value, scale = weighted_series(values, weights), mean_value(values, weights), _mean_total(weights)
+    total = np.sum(weights, axis=2).reshape(series.shape[:2] + (1,) * (series.ndim - 2))
+    return series / scale + value * (1 - total / scale)
+
+
 def mean(values: Values, weights: Weights) -> Estimate:
     """E[f]."""
-    series = weighted_series(values, weights)
-    value, error = series.mean(axis=(0, 1)), standard_error(series)
-    variance_of_f = weighted_series((values - value) ** 2, weights).mean(axis=(0, 1))
+    value, error = mean_value(values, weights), standard_error(contributions(values, weights))
+    variance_of_f = mean_value((values - value) ** 2, weights)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Estimate(value, error, variance_of_f / error**2)
 
 
 def variance(values: Values, weights: Weights) -> Estimate:
     """Var[f]: the mean of the squared distance to the estimated mean, whose own error is of second order."""
-    centre = weighted_series(values, weights).mean(axis=(0, 1))
-    return mean((values - centre) ** 2, weights)
+    return mean((values - mean_value(values, weights)) ** 2, weights)
 
 
 def covariance(values: Float[np.ndarray, "chain draw particle d"], weights: Weights) -> Estimate:
     """Cov[f, g] for all pairs of entries."""
-    centred = values - weighted_series(values, weights).mean(axis=(0, 1))
+    centred = values - mean_value(values, weights)
     rows = [mean(centred[..., i : i + 1] * centred, weights) for i in range(values.shape[-1])]
     return Estimate(*(np.stack(parts) for parts in zip(*rows, strict=True)))
 
@@ -67,8 +83,15 @@ def quantile(values: Values, weights: Weights, probability: float) -> Estimate:
     return Estimate(*(np.reshape(parts, shape) for parts in zip(*columns, strict=True)))
 
 
+def _mean_total(weights: Weights) -> float:
+    """The mean over draws of the sum of their weights: one, for all chains of a run together."""
+    return float(np.mean(np.sum(weights, axis=2)))
+
+
 def _quantile(values: Float[np.ndarray, "chain draw particle"], weights: Weights, probability: float) -> Estimate:
     counts = weights.ravel() > 0
+    if not np.any(counts):
+        return Estimate(np.nan, np.nan, np.nan)
     order = np.argsort(values.ravel()[counts], kind="stable")
     ordered = values.ravel()[counts][order]
     share = np.cumsum(weights.ravel()[counts][order])

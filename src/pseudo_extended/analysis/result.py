@@ -13,13 +13,14 @@ from jaxtyping import Float, Int, PyTree
 
 from pseudo_extended import checks
 from pseudo_extended.analysis import estimates
-from pseudo_extended.analysis.diagnosis import diagnose
+from pseudo_extended.analysis.diagnosis import diagnose, diagnose_importance
 from pseudo_extended.analysis.estimates import Estimate
+from pseudo_extended.analysis.evidence import log_evidence
 from pseudo_extended.analysis.series import r_hat
 from pseudo_extended.analysis.to_arviz import build_arviz
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
-from pseudo_extended.weights import draw_index, log_normalise, normalise
+from pseudo_extended.weights import draw_index, draw_rows, importance, log_normalise, normalise
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -35,6 +36,8 @@ class Result:
     """The points as the sampler saw them, on the unconstrained space."""
     log_weights: Float[np.ndarray, "chain draw particle"]
     """Log weights, each draw up to a constant of its own."""
+    log_importance: Float[np.ndarray, "chain draw"] | None = None
+    """How much each draw counts, in logs and up to one constant for all; None if all count alike."""
     statistics: dict[str, np.ndarray]
     """What the sampler reported for each draw: acceptance_rate, diverging, non_finite, num_evaluations, lp, beta, …"""
     method: str
@@ -50,8 +53,9 @@ class Result:
 
     @cached_property
     def weights(self) -> Float[np.ndarray, "chain draw particle"]:
-        """Weights that sum to one within each draw."""
-        return normalise(self.log_weights)
+        """Weights that sum to one within each draw, or to its importance where draws do not count alike (mean one)."""
+        within = normalise(self.log_weights)
+        return within if self.log_importance is None else within * importance(self.log_importance)[:, :, None]
 
     @cached_property
     def points(self) -> PyTree:
@@ -109,6 +113,19 @@ class Result:
         return estimates.covariance(self._flat, self.weights)
 
     @cached_property
+    def log_evidence(self) -> Estimate:
+        """log Z with its error: the log of the mass of the target, if the base is normalised, and else of their ratio.
+
+        Only methods that reach the base estimate it.
+        """
+        if "evidence_top" not in self.statistics:
+            raise ValueError(
+                "log_evidence needs a method that reaches a base: pe.ParallelTempering or pe.SimulatedTempering with "
+                f"betas that start at 0, or pe.AnnealedImportance; got {self.method}."
+            )
+        return log_evidence(self.statistics["evidence_top"], self.statistics["evidence_bottom"])
+
+    @cached_property
     def labels(self) -> list[str]:
         """A name for every coordinate, such as `theta[Choate]`."""
         coords = dict(self.target.coords)
@@ -155,23 +172,37 @@ class Result:
     def warnings(self) -> tuple[str, ...]:
         """Sentences about what went wrong, or nothing."""
         ess = estimates.mean(self._flat, self.weights).ess
-        found = diagnose(self.unconstrained, self.weights, self.statistics, self._r_hat, ess, self.labels)
+        within = normalise(self.log_weights)
+        found = diagnose(self.unconstrained, within, self.statistics, self._r_hat, ess, self.labels)
+        if self.log_importance is not None:
+            found += diagnose_importance(self.log_importance)
         if self.interrupted:
             found.insert(0, f"interrupted: {self.num_draws} draws of each chain were kept.")
         return (*self.doubts, *found)
 
     def resample_index(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
         """Which pseudo-sample stands for each draw, drawn by its weights."""
-        rng = np.random.default_rng([checks.integer("seed", seed, minimum=0), self.seed])
-        return draw_index(self.weights, rng)
+        return draw_index(normalise(self.log_weights), self._rng(seed))
+
+    def resample_draws(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
+        """Which draws of each chain stand for it: all of them once, or by their importance where they have one."""
+        if self.log_importance is None:
+            return np.tile(np.arange(self.num_draws), (self.num_chains, 1))
+        largest = self.log_importance.max(axis=1, keepdims=True)
+        if not np.all(np.isfinite(largest)):
+            raise ValueError("resampling needs a draw with positive weight in every chain; one chain has none.")
+        rng = np.random.default_rng([self._rng(seed).integers(2**63), 1])
+        return draw_rows(np.exp(self.log_importance - largest), rng)
 
     def resample(self, *, seed: int = 0) -> PyTree:
         """One unweighted point a draw, leading axes (chain, draw): for tools that know no weights.
 
-        It throws information away, more the more evenly the weights are spread; `expect` and `summary` do not.
+        It throws information away, more the more evenly the weights are spread; `expect` and `summary` do not. Where
+        draws do not count alike they are resampled too, within each chain and in order, so some come several times.
         """
-        index = self.resample_index(seed)
-        return jax.tree.map(lambda leaf: _take_particle(leaf, index), self.points)
+        index, rows = self.resample_index(seed), self.resample_draws(seed)
+        chains = np.arange(self.num_chains)[:, None]
+        return jax.tree.map(lambda leaf: _take_particle(leaf, index)[chains, rows], self.points)
 
     def to_arviz(self, *, seed: int = 0) -> Any:
         """ArviZ's InferenceData (0.23) or DataTree (1.x).
@@ -182,16 +213,24 @@ class Result:
         """
         posterior = dict(zip(self.target.names, jax.tree.leaves(self.resample(seed=seed)), strict=True))
         weights = {"log_weight": log_normalise(self.log_weights), "index": self.resample_index(seed)}
+        if self.log_importance is not None:
+            weights |= {"log_importance": self.log_importance, "resampled_draw": self.resample_draws(seed)}
         sample_stats = weights | self.statistics
         dims = {parameter.name: parameter.dims for parameter in self.target.parameters}
-        per_particle = {name: ("particle",) * (values.ndim - 2) for name, values in sample_stats.items()}
+        axes = {
+            name: tuple(
+                "particle" if size == self.num_particles else f"{name}_dim_{i}"
+                for i, size in enumerate(values.shape[2:])
+            )
+            for name, values in sample_stats.items()
+        }
         attributes = {
             "inference_library": "pseudo_extended",
             "sampling_method": self.method,
             "seed": str(self.seed),
             "note": "posterior is resampled from weighted points; the weights are sample_stats.log_weight",
         }
-        groups = {"posterior": (posterior, dims), "sample_stats": (sample_stats, per_particle)}
+        groups = {"posterior": (posterior, dims), "sample_stats": (sample_stats, axes)}
         return build_arviz(groups, dict(self.target.coords), attributes)
 
     def __repr__(self) -> str:
@@ -212,7 +251,10 @@ class Result:
 
     @cached_property
     def _r_hat(self) -> Float[np.ndarray, " d"]:
-        return r_hat(estimates.weighted_series(self._flat, self.weights))
+        return r_hat(estimates.contributions(self._flat, self.weights))
+
+    def _rng(self, seed: int) -> np.random.Generator:
+        return np.random.default_rng([checks.integer("seed", seed, minimum=0), self.seed])
 
     def _estimate(self, estimator: Callable[..., Estimate], values: PyTree) -> Estimate:
         """`estimator` for every leaf of `values`."""

@@ -36,6 +36,12 @@ class WeightedPoints(NamedTuple):
     A method that estimates the evidence gives `evidence_top` and `evidence_bottom`, vectors of log values with one
     entry for each factor: log Z is the sum over factors of log mean exp(top) - log mean exp(bottom).
     """
+    log_importance: Float[Array, ""] | None = None
+    """How much this draw counts beside the others, up to a constant that all draws share; None if all count alike.
+
+    `log_weight` cannot say it: weights are normalised within a draw. Annealed importance sampling and simulated
+    tempering need it, and then E[f] is estimated by Σ_t v_t Σ_i w_ti f(x_ti) / Σ_t v_t.
+    """
 
 
 class StepInfo(NamedTuple):

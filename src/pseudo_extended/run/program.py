@@ -32,6 +32,7 @@ class Record(NamedTuple):
     x: Float[Array, "*batch particle d"]
     log_weight: Float[Array, "*batch particle"]
     statistics: dict[str, Array]
+    log_importance: Float[Array, "*batch"] | None
 
 
 class ChunkInput(NamedTuple):
@@ -147,7 +148,7 @@ def _draw(
     chain = Chain(chain.state, *tuned)
     points = method.points(target, chain.state)
     statistics = points.statistics | report._asdict()
-    return chain, Record(points.x, points.log_weight, statistics)
+    return chain, Record(points.x, points.log_weight, statistics, points.log_importance)
 
 
 def _record(method: AbstractMethod, target: Target, chain: Chain, key: Key[Array, ""]) -> Record:

@@ -110,6 +110,7 @@ def sample(
         target=target,
         unconstrained=record.x,
         log_weights=record.log_weight,
+        log_importance=record.log_importance,
         statistics=record.statistics,
         method=method.describe(),
         seed=seed,
