@@ -57,8 +57,9 @@ class RepellingAttracting(AbstractMethod):
 
     With π_ε = π + ε: draw x' ~ q(·|x) until one is accepted with min{1, π_ε(x)/π_ε(x')}, then x* ~ q(·|x') until one is
     accepted with min{1, π_ε(x*)/π_ε(x')}, then z* ~ q(·|x*) like x'. The pair (x*, z*) replaces (x, z) with probability
-    min{1, π(x*) min{1, π_ε(x)/π_ε(z)} / [π(x) min{1, π_ε(x*)/π_ε(z*)}]}: z stands for the probability that a move down
-    from x succeeds, which nobody can compute. It leaves π(x) p_down(z|x) alone.
+    min{1, π(x*) min{1, π_ε(x)/π_ε(z)} / [π(x) min{1, π_ε(x*)/π_ε(z*)}]}. It leaves π(x) q(z|x) alone: the proposal of
+    x* brings in the probabilities that a move down from x or x* is accepted at once, which nobody can compute, and the
+    proposal of z* brings them in the other way round.
 
     Args:
         scale: Of the normal q(·|x): a standard deviation, a vector of them or a lower-triangular Cholesky factor.
