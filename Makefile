@@ -45,11 +45,11 @@ types: install-dev
 layers: install-dev
 	$(BIN)/lint-imports
 
-unit: install-dev ## Unit tests, bad input, doctests, README and examples
-	$(PYTEST) -m "not slow" tests/unit tests/fuzz tests/examples src README.md docs
+unit: install-dev ## Unit tests, bad input, whole runs against truth, the same draws, doctests, README and examples
+	$(PYTEST) -m "not slow" tests/unit tests/fuzz tests/statistical tests/execution tests/examples src README.md docs
 
 typed-tests: install-dev ## The proofs, with array shapes checked at run time
-	$(TYPED) -m "not slow" tests/contracts tests/invariance tests/statistical tests/execution
+	$(TYPED) -m "not slow" tests/contracts tests/invariance
 
 benchmark: install
 	$(BIN)/python benchmarks/overhead.py

@@ -61,7 +61,7 @@ def measure(target: pe.Target, num_particles: int, step_size: float) -> tuple[fl
     x = np.random.default_rng(1).uniform(0, 1, (num_particles, target.dim))
     key, inverse_mass = jax.random.key(KEY_SEED, impl="threefry2x32"), jnp.ones(extended.dim)
 
-    programs = build_programs(target, method, capacity=NUM_DRAWS, thin=1, lanes=1, x=x)
+    programs = build_programs(target, method, capacity=NUM_DRAWS, thin=1, x=x)
     chain = programs.start(key, np.asarray(0), x)
     chain = chain._replace(parameters=KernelParameters(jnp.array([step_size]), inverse_mass))
     chunk = chunk_input(key, 0, NUM_DRAWS, NUM_DRAWS, None)

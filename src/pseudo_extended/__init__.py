@@ -6,6 +6,7 @@ from pseudo_extended.analysis.estimates import Estimate as Estimate
 from pseudo_extended.analysis.result import Result as Result
 from pseudo_extended.bases import Base as Base
 from pseudo_extended.bases import Normal as Normal
+from pseudo_extended.bases import NormalMixture as NormalMixture
 from pseudo_extended.extended import ExtendedTarget as ExtendedTarget
 from pseudo_extended.instruments import Density as Density
 from pseudo_extended.instruments import Fixed as Fixed
@@ -20,6 +21,7 @@ from pseudo_extended.kernels import Cycle as Cycle
 from pseudo_extended.kernels import Mixture as Mixture
 from pseudo_extended.kernels import RandomWalk as RandomWalk
 from pseudo_extended.methods import EquiEnergy as EquiEnergy
+from pseudo_extended.methods import IndexGibbs as IndexGibbs
 from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
 from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
@@ -39,9 +41,11 @@ __all__ = [
     "Estimate",
     "ExtendedTarget",
     "Fixed",
+    "IndexGibbs",
     "Ladder",
     "Mixture",
     "Normal",
+    "NormalMixture",
     "PerParticle",
     "Plain",
     "PseudoExtended",

@@ -105,6 +105,93 @@ class Normal(AbstractBase):
                 raise ValueError(f"{part} of {name} must have length {dim}, like the target; got {array.shape[0]}.")
 
 
+class NormalMixture(AbstractBase):
+    """A mixture of normal densities on the unconstrained space, such as the base that warm-up learns.
+
+    `means` has a row for each component; `scales` is a vector of standard deviations for each component, or a
+    lower-triangular Cholesky factor of its covariance; `weights` are positive, and equal unless given.
+
+    >>> base = NormalMixture([[0.0, 0.0], [5.0, 5.0]], scales=np.ones((2, 2)), weights=[0.3, 0.7])
+    >>> base.can_sample, base.num_components
+    (True, 2)
+    """
+
+    log_weights: Float[np.ndarray, " component"]
+    means: Float[np.ndarray, "component d"]
+    scales: Float[np.ndarray, "component d"] | Float[np.ndarray, "component d d"]
+    whiteners: Float[np.ndarray, "component d"] | Float[np.ndarray, "component d d"]
+    """Inverse scales: kept, because the density needs them at every step and the scales only for a draw."""
+
+    def __init__(self, means: Any, scales: Any, weights: Any = None):
+        self.means = checks.float_array("means of NormalMixture", means)
+        if self.means.ndim != 2 or self.means.size == 0:
+            raise ValueError(
+                "means of NormalMixture must have a row for each component, shape (component, d); "
+                f"got {checks.describe(means)}."
+            )
+        self.scales = checks.float_array("scales of NormalMixture", scales)
+        num_components, dim = self.means.shape
+        if self.scales.shape not in ((num_components, dim), (num_components, dim, dim)):
+            raise ValueError(
+                f"scales of NormalMixture must have shape {(num_components, dim)}, or {(num_components, dim, dim)} for "
+                f"Cholesky factors; got {self.scales.shape}."
+            )
+        dense = self.scales.ndim == 3
+        if dense and not np.array_equal(self.scales, np.tril(self.scales)):
+            raise ValueError(
+                "scales of NormalMixture as matrices must be lower triangular, as numpy.linalg.cholesky(covariance) "
+                "is; got entries above the diagonal."
+            )
+        if not np.all((np.diagonal(self.scales, axis1=1, axis2=2) if dense else self.scales) > 0):
+            raise ValueError(f"scales of NormalMixture must be positive; got {checks.describe(scales)}.")
+        self.whiteners = np.linalg.inv(self.scales) if dense else 1 / self.scales
+        given = checks.float_array("weights of NormalMixture", np.ones(num_components) if weights is None else weights)
+        if given.shape != (num_components,) or not np.all(given > 0):
+            raise ValueError(
+                f"weights of NormalMixture must be {num_components} positive numbers, one for each component; "
+                f"got {checks.describe(weights)}."
+            )
+        self.log_weights = np.log(given / given.sum())
+
+    @property
+    def num_components(self) -> int:
+        """How many normals."""
+        return self.means.shape[0]
+
+    def log_density(self, u: Float[Array, " d"], position: PyTree, log_det: Float[Array, ""]) -> Float[Array, ""]:
+        """The normalised log density."""
+        del position, log_det
+        if self.whiteners.ndim == 3:
+            z = jnp.einsum("kij,kj->ki", self.whiteners, u - self.means)
+            log_scale = -jnp.sum(jnp.log(jnp.diagonal(self.whiteners, axis1=1, axis2=2)), axis=-1)
+        else:
+            z = self.whiteners * (u - self.means)
+            log_scale = -jnp.sum(jnp.log(jnp.asarray(self.whiteners)), axis=-1)
+        log_parts = self.log_weights - 0.5 * jnp.sum(z**2, axis=-1) - log_scale
+        return jax.nn.logsumexp(log_parts) - 0.5 * u.shape[0] * LOG_2PI
+
+    @property
+    def can_sample(self) -> bool:
+        """Always."""
+        return True
+
+    def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
+        """An exact draw."""
+        del unconstrain
+        key_component, key_noise = jax.random.split(key)
+        share = jnp.cumsum(jnp.exp(jnp.asarray(self.log_weights)))
+        uniform = jax.random.uniform(key_component, dtype=float) * share[-1]
+        component = jnp.minimum(jnp.sum(share <= uniform), share.shape[0] - 1)
+        noise = jax.random.normal(key_noise, (dim,), dtype=float)
+        scale = jnp.asarray(self.scales)[component]
+        return jnp.asarray(self.means)[component] + (scale @ noise if scale.ndim == 2 else scale * noise)
+
+    def check(self, name: str, dim: int) -> None:
+        """As many coordinates as the target."""
+        if self.means.shape[1] != dim:
+            raise ValueError(f"means of {name} must have {dim} columns, like the target; got {self.means.shape[1]}.")
+
+
 class Base(AbstractBase):
     """A user's own proper density, up to a constant, in the user's own space.
 

@@ -30,6 +30,13 @@ class PathPoint(NamedTuple):
     """log γ(x), the end of the path at β = 1."""
 
 
+class PathGradients(NamedTuple):
+    """The gradients of log γ0 and of Δ."""
+
+    log_base: Float[Array, "*batch d"]
+    delta: Float[Array, "*batch d"]
+
+
 class Target(eqx.Module):
     """A density to sample, known up to a constant.
 
@@ -111,6 +118,35 @@ class Target(eqx.Module):
             return PathPoint(log_base, log_likelihood, log_base + log_likelihood)
         log_target = _scalar(self.log_density(position)) + log_det
         return PathPoint(log_base, log_target - log_base, log_target)
+
+    def path_gradients(self, u: Float[Array, " d"]) -> tuple[PathPoint, PathGradients]:
+        """The same, with the gradients of log γ0 and Δ apart: they serve every β on the path."""
+        split = self.log_density is None
+
+        def rest(u: Float[Array, " d"]) -> tuple[Float[Array, ""], PathPoint]:
+            path = self.path_point(u)
+            return (path.delta if split else path.log_target), path
+
+        gradient, path = jax.grad(rest, has_aux=True)(u)
+        if self.base is None:
+            return path, PathGradients(jnp.zeros_like(u), gradient)
+        of_base = jax.grad(lambda u: self.path_point(u).log_base)(u)  # what it does not use, the compiler drops
+        return path, PathGradients(of_base, gradient if split else gradient - of_base)
+
+    def with_base(self, base: AbstractBase) -> "Target":
+        """The same density with another base; that of a prior and a likelihood becomes their sum."""
+        if self.log_density is not None:
+            return eqx.tree_at(lambda target: target.base, self, base, is_leaf=lambda leaf: leaf is None)
+        prior, log_likelihood = self.base, self.log_likelihood
+        assert isinstance(prior, Base)
+        assert log_likelihood is not None
+        whole = _Product(prior.function, log_likelihood)
+        return eqx.tree_at(
+            lambda target: (target.log_density, target.log_likelihood, target.base),
+            self,
+            (whole, None, base),
+            is_leaf=lambda leaf: leaf is None,
+        )
 
     def log_target(self, u: Float[Array, " d"]) -> Float[Array, ""]:
         """log γ on the unconstrained space; a value that is no log density (nan, +inf) is a point of density zero."""
@@ -214,6 +250,16 @@ class Target(eqx.Module):
         )
 
 
+class _Product(eqx.Module):
+    """The log density of a prior times a likelihood."""
+
+    log_prior: Callable[[PyTree], Array]
+    log_likelihood: Callable[[PyTree], Array]
+
+    def __call__(self, position: PyTree) -> Array:
+        return self.log_prior(position) + self.log_likelihood(position)
+
+
 def zero_if_invalid(log_density: Float[Array, ""]) -> Float[Array, ""]:
     """The log density, with -inf for what is none: nan and +inf."""
     return jnp.where(jnp.isnan(log_density) | (log_density == jnp.inf), -jnp.inf, log_density)
@@ -239,7 +285,7 @@ def _densities(
         return None, log_likelihood, Base(log_prior, sample_prior)
     if sample_prior is not None:
         raise ValueError("sample_prior draws from the prior as base; got it together with another base.")
-    return (lambda position: log_prior(position) + log_likelihood(position)), None, base
+    return _Product(log_prior, log_likelihood), None, base
 
 
 def _scalar(value: Shaped[Array, "..."]) -> Float[Array, ""]:

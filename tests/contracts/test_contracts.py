@@ -114,7 +114,7 @@ def test_adaptation_is_over_when_the_draws_begin(name):
     """Warm-up changes the parameters; the draws leave them as they are, to the bit."""
     method = METHODS[name]
     x = np.random.default_rng(0).normal(size=(method.num_points, TARGET.dim))
-    programs = build_programs(TARGET, method, capacity=128, thin=1, lanes=1, x=x)
+    programs = build_programs(TARGET, method, capacity=128, thin=1, x=x)
     key, number = jax.random.key(0, impl="threefry2x32"), np.asarray(0)
     started = programs.start(key, number, x)
     warmed, _ = programs.advance(chunk_input(key, 0, 100, 128, stages(100)), number, started)

@@ -28,6 +28,7 @@ METHODS = {
     "pseudo-extended HMC, dense": pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, metric="dense"),
     "plain random walk": pe.Plain(pe.RandomWalk()),
     "cycle": pe.PseudoExtended(pe.Stratified(0.05), pe.Cycle([pe.MALA(), pe.RandomWalk()]), 3),
+    "vectorised": pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, width=3),
 }
 
 
@@ -59,21 +60,24 @@ def test_number_of_cores(method, reference, cores):
     assert_same(reference, pe.sample(mixture, np.zeros(2), method=method, cores=cores, **RUN))
 
 
-def test_vectorised_with_any_company(method):
+def test_vectorised_with_any_company():
     """In a vectorised program of four, a chain's draws do not depend on which other chains, or how many, are in it."""
-    together = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, **RUN)
-    alone = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, **{**RUN, "chains": 1})
+    method = pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, width=4)
+    together = pe.sample(mixture, np.zeros(2), method=method, **RUN)
+    alone = pe.sample(mixture, np.zeros(2), method=method, **{**RUN, "chains": 1})
     np.testing.assert_array_equal(alone.unconstrained, together.unconstrained[:1])
-    shifted = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, chunk=13, **{**RUN, "chains": 6})
+    shifted = pe.sample(mixture, np.zeros(2), method=method, chunk=13, **{**RUN, "chains": 6})
     np.testing.assert_array_equal(shifted.unconstrained[:4], together.unconstrained)
 
 
-def test_vectorised_or_not_is_the_same_chain_up_to_rounding(method):
+def test_another_width_is_the_same_chain_up_to_rounding():
     """XLA emits other instructions for another width; before chaos sets in, only the last digits differ."""
     short = {**RUN, "draws": 3, "warmup": 0}
-    reference = pe.sample(mixture, np.zeros(2), method=method, **short)
-    vectorised = pe.sample(mixture, np.zeros(2), method=method, vectorize=4, **short)
-    np.testing.assert_allclose(vectorised.unconstrained, reference.unconstrained, rtol=1e-9, atol=1e-9)
+    alone, vectorised = (
+        pe.sample(mixture, np.zeros(2), method=pe.PseudoExtended(pe.Fixed(0.2), pe.NUTS(6), 2, width=width), **short)
+        for width in (1, 4)
+    )
+    np.testing.assert_allclose(vectorised.unconstrained, alone.unconstrained, rtol=1e-9, atol=1e-9)
 
 
 def test_fewer_chains_are_the_first_ones(method, reference):
@@ -91,13 +95,14 @@ def test_another_seed_gives_other_draws(method, reference):
     assert np.mean(other.unconstrained == reference.unconstrained) < 0.01
 
 
-def test_matrix_products(method):
-    """Chunks, cores and the company that a chain keeps within one vectorised program cannot matter."""
+@pytest.mark.parametrize("width", [1, 2])
+def test_matrix_products(width):
+    """Chunks, cores and the company that a chain keeps within one program cannot matter."""
+    method = pe.PseudoExtended(pe.Tempered(0.01), pe.HMC(num_steps=5), 3, width=width)
     reference = pe.sample(regression, np.zeros(6), method=method, **RUN)
     assert_same(reference, pe.sample(regression, np.zeros(6), method=method, chunk=9, cores=1, **RUN))
-    vectorised = pe.sample(regression, np.zeros(6), method=method, vectorize=2, **RUN)
-    padded = pe.sample(regression, np.zeros(6), method=method, vectorize=2, **{**RUN, "chains": 3})
-    np.testing.assert_array_equal(vectorised.unconstrained[:3], padded.unconstrained)
+    padded = pe.sample(regression, np.zeros(6), method=method, **{**RUN, "chains": 3})
+    np.testing.assert_array_equal(reference.unconstrained[:3], padded.unconstrained)
 
 
 @pytest.mark.slow

@@ -153,7 +153,6 @@ class TestSample:
             ("warmup", 3),
             ("chains", 2),
             ("thin", 1),
-            ("vectorize", 1),
             ("chunk", 1),
             ("cores", None),
             ("seed", None),

@@ -50,6 +50,8 @@ class Result:
     """Whether Ctrl-C ended the run before its time."""
     doubts: tuple[str, ...]
     """What looked doubtful before the run."""
+    notes: tuple[str, ...] = ()
+    """What the method chose before the run, and why."""
 
     @cached_property
     def weights(self) -> Float[np.ndarray, "chain draw particle"]:

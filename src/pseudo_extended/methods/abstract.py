@@ -4,7 +4,8 @@ The loop knows nothing else, so every method shares its clock, its weights, its 
 """
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -62,24 +63,6 @@ class StepInfo(NamedTuple):
         )
 
 
-class Pilot(Protocol):
-    """Short runs for a method that must look before it leaps: the loop's own programs, on a few chains."""
-
-    def __call__(
-        self, method: "AbstractMethod", x: Float[np.ndarray, "chain particle d"], num_warmup: int, num_draws: int
-    ) -> tuple[Chain, "PilotRecord"]:
-        """Run chains from `x`; the chains at the end and their draws, with leading axes (chain, ...)."""
-        ...
-
-
-class PilotRecord(NamedTuple):
-    """The draws of a pilot."""
-
-    x: Float[np.ndarray, "chain draw particle d"]
-    log_weight: Float[np.ndarray, "chain draw particle"]
-    statistics: dict[str, np.ndarray]
-
-
 class Prepared(NamedTuple):
     """A method ready to run, and sentences about what was chosen and why."""
 
@@ -92,14 +75,13 @@ class Prepared(NamedTuple):
 class AbstractMethod(eqx.Module):
     """A method: `init`, `step` and `points`, and `adapt` while warming up."""
 
-    @property
-    @abstractmethod
-    def width(self) -> int:
-        """How many chains one program advances, vectorised, unless the user says otherwise.
+    width: eqx.AbstractVar[int]
+    """How many chains one program advances, vectorised.
 
-        It depends on the method alone and never on the number of chains or cores, because XLA rounds differently for
-        another width: 1 for kernels that branch, more where a step is cheap and the same for every chain.
-        """
+    It belongs to the method, and not to how a run is scheduled, because XLA rounds differently for another width; so
+    it never depends on the number of chains or cores. 1 suits kernels that branch, more a step that is cheap and the
+    same for every chain.
+    """
 
     @property
     @abstractmethod
@@ -121,9 +103,12 @@ class AbstractMethod(eqx.Module):
 
     @abstractmethod
     def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], pilot: Pilot
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
-        """Choose what all chains share, before any of them starts; most methods have nothing to choose."""
+        """Choose what all chains share, before any of them starts; most methods have nothing to choose.
+
+        What is chosen must not depend on the number of chains; `say` shows a line about what is going on.
+        """
 
     @abstractmethod
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:

@@ -1,5 +1,6 @@
 """The equi-energy sampler of Kou, Zhou and Wong (2006), Annals of Statistics 34, 1581-1619."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Pilot, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.energy_ladder import EnergyLadder
 from pseudo_extended.methods.energy_rings import EnergyRings, draw_points, empty_rings, file_points
 from pseudo_extended.target import Target
@@ -57,6 +58,7 @@ class EquiEnergy(AbstractMethod):
         burn_in: Steps before a chain files its points.
         head_start: Steps in which a chain files before the next one down starts.
         ring_capacity: Points that a ring holds; memory is K (K + 1) capacity · d doubles a chain.
+        width: Chains of a run that one program advances; four, as a step is cheap and the same for all.
 
     Three things are not as in the paper. Rings are reservoirs of `ring_capacity` points, not the whole history. The
     cold chain samples γ itself: the paper's max(h, H_0) is the same if H_0 ≤ inf h, and wrong otherwise, which
@@ -77,6 +79,7 @@ class EquiEnergy(AbstractMethod):
     burn_in: int = eqx.field(static=True)
     head_start: int = eqx.field(static=True)
     ring_capacity: int = eqx.field(static=True)
+    width: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -88,6 +91,7 @@ class EquiEnergy(AbstractMethod):
         burn_in: int = 1000,
         head_start: int = 5000,
         ring_capacity: int = 5000,
+        width: int = 4,
     ):
         self.ladder = EnergyLadder(energies, temperatures)
         self.step_size = _step_sizes(step_size, self.ladder.temperatures)
@@ -97,6 +101,7 @@ class EquiEnergy(AbstractMethod):
         self.burn_in = checks.integer("burn_in of EquiEnergy", burn_in, minimum=0)
         self.head_start = checks.integer("head_start of EquiEnergy", head_start, minimum=1)
         self.ring_capacity = checks.integer("ring_capacity of EquiEnergy", ring_capacity, minimum=1, maximum=10**9)
+        self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @classmethod
     def kou_2006(cls, *, burn_in: int = 50_000, head_start: int = 50_000) -> "EquiEnergy":
@@ -134,11 +139,6 @@ class EquiEnergy(AbstractMethod):
         return 1
 
     @property
-    def width(self) -> int:
-        """Four: a step is cheap and the same for every chain."""
-        return 4
-
-    @property
     def needs_gradient(self) -> bool:
         """No."""
         return False
@@ -153,10 +153,10 @@ class EquiEnergy(AbstractMethod):
         return jnp.ones(x.shape[0], bool)
 
     def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], pilot: Pilot
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
         """Nothing to choose."""
-        del key, target, pilot
+        del key, target, say
         return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:

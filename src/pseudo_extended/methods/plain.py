@@ -1,12 +1,15 @@
 """An ordinary kernel on the raw target: the baseline for everything else."""
 
+from collections.abc import Callable
+
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Pilot, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage, WindowedWarmup
@@ -22,21 +25,18 @@ class Plain(AbstractMethod):
 
     kernel: AbstractKernel
     warmup: WindowedWarmup
+    width: int = eqx.field(static=True)
 
-    def __init__(self, kernel: AbstractKernel | None = None, *, metric: str = "diagonal"):
+    def __init__(self, kernel: AbstractKernel | None = None, *, metric: str = "diagonal", width: int = 1):
         self.kernel = checks.instance(
             "kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel such as pe.NUTS()"
         )
         self.warmup = WindowedWarmup(metric)
+        self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @property
     def num_points(self) -> int:
         """One."""
-        return 1
-
-    @property
-    def width(self) -> int:
-        """One: a trajectory of NUTS is as long as it is, and others would wait for the longest."""
         return 1
 
     @property
@@ -54,10 +54,10 @@ class Plain(AbstractMethod):
         return jnp.ones(x.shape[0], bool)
 
     def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], pilot: Pilot
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
         """Nothing to choose."""
-        del key, target, pilot
+        del key, target, say
         return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:

@@ -1,5 +1,7 @@
 """Pseudo-extended MCMC: any kernel on the extended target, with the index of the target's pseudo-sample summed out."""
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ from pseudo_extended import checks
 from pseudo_extended.extended import ExtendedTarget
 from pseudo_extended.instruments import AbstractInstrument, Tempered
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Pilot, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage, WindowedWarmup
@@ -27,6 +29,7 @@ class PseudoExtended(AbstractMethod):
     instrument: AbstractInstrument
     kernel: AbstractKernel
     warmup: WindowedWarmup
+    width: int = eqx.field(static=True)
     num_particles: int = eqx.field(static=True)
 
     def __init__(
@@ -36,6 +39,7 @@ class PseudoExtended(AbstractMethod):
         num_particles: int = 5,
         *,
         metric: str = "diagonal",
+        width: int = 1,
     ):
         self.instrument = checks.instance(
             "instrument",
@@ -48,16 +52,12 @@ class PseudoExtended(AbstractMethod):
         )
         self.num_particles = checks.integer("num_particles", num_particles, minimum=1)
         self.warmup = WindowedWarmup(metric)
+        self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @property
     def num_points(self) -> int:
         """N."""
         return self.num_particles
-
-    @property
-    def width(self) -> int:
-        """One: a trajectory of NUTS is as long as it is, and others would wait for the longest."""
-        return 1
 
     @property
     def needs_gradient(self) -> bool:
@@ -74,10 +74,10 @@ class PseudoExtended(AbstractMethod):
         return jnp.isfinite(extended.terms(extended.start(jax.random.key(0), x)).log_q)
 
     def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], pilot: Pilot
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
         """Nothing to choose."""
-        del key, target, pilot
+        del key, target, say
         return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:

@@ -1,6 +1,7 @@
 """Repelling-attracting Metropolis of Tak, Meng and van Dyk (2018), JCGS 27, 479-490."""
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Pilot, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
 
@@ -65,6 +66,7 @@ class RepellingAttracting(AbstractMethod):
         scale: Of the normal q(·|x): a standard deviation, a vector of them or a lower-triangular Cholesky factor.
         max_tries: Proposals after which a forced move gives up, and the whole step is rejected.
         log_epsilon: log ε, so small that it matters only where π underflows; it goes with the normalisation of γ.
+        width: Chains of a run that one program advances; each waits for the longest of the forced moves.
 
     *Giving up is exact.* Let s(x) be the probability that a move down from x succeeds within `max_tries`, and t(x') the
     same for a move up. Given success, what it finds has the same distribution as without a limit. So the limit
@@ -80,11 +82,13 @@ class RepellingAttracting(AbstractMethod):
     scale: Float[np.ndarray, "..."]
     max_tries: int = eqx.field(static=True)
     log_epsilon: float = eqx.field(static=True)
+    width: int = eqx.field(static=True)
 
-    def __init__(self, scale: Any = 1.0, *, max_tries: int = 10_000, log_epsilon: float = LOG_EPSILON):
+    def __init__(self, scale: Any = 1.0, *, max_tries: int = 10_000, log_epsilon: float = LOG_EPSILON, width: int = 1):
         self.scale = _scale(scale)
         self.max_tries = checks.integer("max_tries of RepellingAttracting", max_tries, minimum=1)
         self.log_epsilon = checks.real("log_epsilon of RepellingAttracting", log_epsilon)
+        self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @classmethod
     def tak_2018(cls, scenario: str = "a") -> "RepellingAttracting":
@@ -95,11 +99,6 @@ class RepellingAttracting(AbstractMethod):
     @property
     def num_points(self) -> int:
         """One."""
-        return 1
-
-    @property
-    def width(self) -> int:
-        """One: a forced move takes as many proposals as it takes, and others would wait for the longest."""
         return 1
 
     @property
@@ -121,10 +120,10 @@ class RepellingAttracting(AbstractMethod):
         return jnp.ones(x.shape[0], bool)
 
     def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], pilot: Pilot
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
         """Nothing to choose."""
-        del key, target, pilot
+        del key, target, say
         return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:

@@ -34,6 +34,7 @@ class Keys(NamedTuple):
     init: Key[Array, ""]
     warmup: Key[Array, ""]
     draws: Key[Array, ""]
+    prepare: Key[Array, ""]
 
 
 @dataclass(eq=False)

@@ -4,20 +4,16 @@ One program advances one chain (or a fixed number of them, vectorised), by any n
 capacity, in warm-up and after it. So a run compiles it once, and no draw can depend on how the run is cut up.
 """
 
-import hashlib
-from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.stages import Lowered
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from pseudo_extended.compiled import compile_once
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -59,9 +55,9 @@ class Programs(NamedTuple):
 
 
 def build_programs(
-    target: Target, method: AbstractMethod, *, capacity: int, thin: int, lanes: int, x: Float[np.ndarray, "... n d"]
+    target: Target, method: AbstractMethod, *, capacity: int, thin: int, x: Float[np.ndarray, "... n d"]
 ) -> Programs:
-    """Compile both programs for `lanes` chains at a time, which start at points like `x`; one lane has no axis."""
+    """Compile both programs, for as many chains at a time as the method is wide, which start at points like `x`."""
     dynamic, static = eqx.partition((target, method), eqx.is_array)
     # A flat list: labels and functions in the tree's structure are no business of the compiled program.
     arrays, structure = jax.tree.flatten(dynamic)
@@ -85,8 +81,8 @@ def build_programs(
 
         return jax.lax.fori_loop(0, chunk.num_iterations, draw, (chain, buffers))
 
-    numbers = np.arange(lanes)
-    if lanes > 1:
+    numbers = np.arange(method.width)
+    if method.width > 1:
         start = jax.vmap(start, in_axes=(None, None, 0, 0))
         advance = jax.vmap(advance, in_axes=(None, None, 0, 0))
     else:
@@ -155,31 +151,3 @@ def _record(method: AbstractMethod, target: Target, chain: Chain, key: Key[Array
     """For its shapes only."""
     stage = Stage(*(jnp.asarray(False) for _ in Stage._fields))
     return _draw(method, target, chain, key, 1, stage, jnp.asarray(False))[1]
-
-
-_compiled: OrderedDict[str, Callable[..., Any]] = OrderedDict()
-_compiled_lock = Lock()
-_MAX_COMPILED = 64
-
-
-def compile_once(*programs: Lowered) -> list[Callable[..., Any]]:
-    """The programs, compiled side by side, or from memory if the very same one was compiled before.
-
-    A program is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
-    up by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
-    """
-    texts = [program.as_text() for program in programs]
-    if any("callback" in text for text in texts):
-        # The text of a program that calls back into Python does not say which function it calls.
-        return [program.compile() for program in programs]
-    names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
-    with _compiled_lock:
-        missing = {name: program for name, program in zip(names, programs, strict=True) if name not in _compiled}
-        with ThreadPoolExecutor(max(len(missing), 1)) as pool:
-            _compiled.update(zip(missing, pool.map(lambda program: program.compile(), missing.values()), strict=True))
-        for name in names:
-            _compiled.move_to_end(name)
-        found = [_compiled[name] for name in names]
-        while len(_compiled) > _MAX_COMPILED:
-            _compiled.popitem(last=False)
-    return found

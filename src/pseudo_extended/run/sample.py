@@ -34,7 +34,6 @@ def sample(
     thin: int = 1,
     progress: bool = True,
     cores: int | None = None,
-    vectorize: int | None = None,
     chunk: int | None = None,
 ) -> Result:
     """Sample a target, and return weighted points.
@@ -56,9 +55,6 @@ def sample(
         thin: Steps for each draw that is kept.
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
         cores: Chains that run at the same time; by default as many as the process may use.
-        vectorize: How many chains one vectorised program advances. It is a width of the program, like a dtype: the
-            same width gives the same draws whatever chains share a program, but XLA rounds differently for another
-            width. By default the method's own width, which is 1 for NUTS; more can pay for cheap densities.
         chunk: Draws that one call into the compiled program may make, at most; by default about two megabytes of them.
 
     Returns:
@@ -82,7 +78,6 @@ def sample(
     num_draws = checks.integer("draws", draws, minimum=1)
     num_warmup = checks.integer("warmup", warmup, minimum=0)
     num_chains = checks.integer("chains", chains, minimum=1)
-    num_lanes = method.width if vectorize is None else checks.integer("vectorize", vectorize, minimum=1, maximum=1024)
     thin = checks.integer("thin", thin, minimum=1)
     checks.choice("progress", progress, (True, False))
     num_cores = _available_cores() if cores is None else checks.integer("cores", cores, minimum=1)
@@ -97,9 +92,10 @@ def sample(
     report = reporter(progress)
     try:
         x = starting_points(target, method, init, keys.start, num_chains)
+        method, x, notes = method.prepare(keys.prepare, target, x, report.say)
         report.say("compiling")
-        lanes = _lanes(x, num_lanes)
-        programs = build_programs(target, method, capacity=capacity, thin=thin, lanes=num_lanes, x=lanes[0].x)
+        lanes = _lanes(x, method.width)
+        programs = build_programs(target, method, capacity=capacity, thin=thin, x=lanes[0].x)
         compiled = time.perf_counter()
         plan = Plan(num_warmup, num_draws, capacity, num_cores)
         finished = run_lanes(programs, lanes, plan, keys, report)
@@ -117,6 +113,7 @@ def sample(
         seconds={"compile": compiled - clock, "run": time.perf_counter() - compiled},
         interrupted=finished.interrupted,
         doubts=tuple(doubts),
+        notes=notes,
     )
 
 

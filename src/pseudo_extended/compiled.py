@@ -1,0 +1,37 @@
+"""Compiled programs, kept and looked up by their text."""
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Lock
+from typing import Any
+
+from jax.stages import Lowered
+
+_compiled: OrderedDict[str, Callable[..., Any]] = OrderedDict()
+_compiled_lock = Lock()
+_MAX_COMPILED = 64
+
+
+def compile_once(*programs: Lowered) -> list[Callable[..., Any]]:
+    """The programs, compiled side by side, or from memory if the very same one was compiled before.
+
+    A program is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
+    up by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
+    """
+    texts = [program.as_text() for program in programs]
+    if any("callback" in text for text in texts):
+        # The text of a program that calls back into Python does not say which function it calls.
+        return [program.compile() for program in programs]
+    names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    with _compiled_lock:
+        missing = {name: program for name, program in zip(names, programs, strict=True) if name not in _compiled}
+        with ThreadPoolExecutor(max(len(missing), 1)) as pool:
+            _compiled.update(zip(missing, pool.map(lambda program: program.compile(), missing.values()), strict=True))
+        for name in names:
+            _compiled.move_to_end(name)
+        found = [_compiled[name] for name in names]
+        while len(_compiled) > _MAX_COMPILED:
+            _compiled.popitem(last=False)
+    return found

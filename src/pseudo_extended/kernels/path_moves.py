@@ -1,0 +1,182 @@
+"""Moves of many points along a path at once, each at an inverse temperature of its own.
+
+They leave γ_β = γ0^(1-β) γ^β of each point alone. The values and gradients of log γ0 and Δ are carried apart: when β
+changes, nothing has to be computed again. BlackJAX's HMC knows one density and would evaluate it once more in every
+step, so the leapfrog steps are written here; NUTS and the random walk are the kernels of this package, mapped.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Key
+
+from pseudo_extended.kernels.abstract import AbstractKernel, KernelParameters, KernelState
+from pseudo_extended.kernels.hamiltonian import HMC, MALA
+from pseudo_extended.target import Target
+
+
+class PathState(NamedTuple):
+    """Points with the values and gradients at them."""
+
+    x: Float[Array, "*batch d"]
+    log_base: Float[Array, "*batch"]
+    delta: Float[Array, "*batch"]
+    gradient_base: Float[Array, "*batch d"]
+    gradient_delta: Float[Array, "*batch d"]
+
+    def log_density(self, beta: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """log γ_β."""
+        return self.log_base + beta * self.delta
+
+    def gradient(self, beta: Float[Array, "*batch"]) -> Float[Array, "*batch d"]:
+        """The gradient of log γ_β."""
+        return self.gradient_base + beta[..., None] * self.gradient_delta
+
+    def is_valid(self) -> Bool[Array, "*batch"]:
+        """Whether all of it is finite; a point where it is not counts as one of density zero."""
+        finite = jnp.isfinite(self.log_base) & jnp.isfinite(self.delta)
+        gradients = jnp.isfinite(self.gradient_base) & jnp.isfinite(self.gradient_delta)
+        return finite & jnp.all(gradients, axis=-1)
+
+
+class MoveInfo(NamedTuple):
+    """What happened to each point."""
+
+    acceptance_rate: Float[Array, "*batch"]
+    diverging: Bool[Array, "*batch"]
+    non_finite: Bool[Array, "*batch"]
+    num_evaluations: Float[Array, "*batch"]
+
+
+Evaluate = Callable[[Float[Array, " d"]], PathState]
+Scale = Float[Array, "*batch d"] | Float[Array, "*batch d d"]
+"""Standard deviations of the proposal, or lower-triangular factors: the metric."""
+
+MAX_ENERGY_ERROR = 1000.0
+
+
+def evaluator(target: Target, *, gradient: bool) -> Evaluate:
+    """The function that evaluates a point; the gradients are zero where none are used."""
+
+    def evaluate(x: Float[Array, " d"]) -> PathState:
+        if not gradient:
+            path = target.path_point(x)
+            return PathState(x, path.log_base, path.delta, jnp.zeros_like(x), jnp.zeros_like(x))
+        path, gradients = target.path_gradients(x)
+        return PathState(x, path.log_base, path.delta, gradients.log_base, gradients.delta)
+
+    return evaluate
+
+
+def move(
+    key: Key[Array, ""],
+    kernel: AbstractKernel,
+    evaluate: Evaluate,
+    state: PathState,
+    beta: Float[Array, " particle"],
+    step_size: Float[Array, " particle"],
+    scale: Scale,
+) -> tuple[PathState, MoveInfo]:
+    """One step of the kernel for every point, at its own β with its own step size and metric."""
+    if isinstance(kernel, (HMC, MALA)):
+        num_steps = kernel.num_steps if isinstance(kernel, HMC) else 1
+        return _hmc(key, evaluate, state, beta, step_size, scale, num_steps)
+    keys = jax.random.split(key, beta.shape[0])
+    return jax.vmap(lambda *each: _kernel_move(kernel, evaluate, *each))(keys, state, beta, step_size, scale)
+
+
+def refresh(
+    key: Key[Array, ""],
+    draw_base: Callable[[Key[Array, ""]], Float[Array, " d"]],
+    evaluate: Evaluate,
+    state: PathState,
+    beta: Float[Array, " particle"],
+) -> tuple[PathState, Float[Array, " particle"], Bool[Array, " particle"]]:
+    """Propose a draw from the base for every point, and accept it with probability min(1, exp{β (Δ' - Δ)}).
+
+    Returns the points, the acceptance rates, and whether the target is positive at what was proposed.
+    """
+    key_draw, key_accept = jax.random.split(key)
+    keys = jax.random.split(key_draw, beta.shape[0])
+    fresh = jax.vmap(lambda key: evaluate(draw_base(key)))(keys)
+    valid = fresh.is_valid()
+    rate = jnp.where(valid, jnp.exp(jnp.minimum(beta * (fresh.delta - state.delta), 0.0)), 0.0)
+    accepted = jax.random.uniform(key_accept, beta.shape, dtype=float) < rate
+    return _select(accepted, fresh, state), rate, valid
+
+
+def _hmc(
+    key: Key[Array, ""],
+    evaluate: Evaluate,
+    state: PathState,
+    beta: Float[Array, " particle"],
+    step_size: Float[Array, " particle"],
+    scale: Scale,
+    num_steps: int,
+) -> tuple[PathState, MoveInfo]:
+    """HMC with the same number of leapfrog steps for all, of a length that is jittered for each.
+
+    Jitter keeps trajectories from returning to where they began, as they do for a normal density when their length
+    is a multiple of its period.
+    """
+    key_momentum, key_uniform = jax.random.split(key)
+    start = jax.random.normal(key_momentum, state.x.shape, dtype=float)
+    uniform = jax.random.uniform(key_uniform, (2, *beta.shape), dtype=float)
+    size = step_size * (0.6 + 0.8 * uniform[0]) if num_steps > 1 else step_size
+
+    def leapfrog(_: int, carry: tuple[PathState, Float[Array, "particle d"]]) -> tuple[PathState, Array]:
+        now, momentum = carry
+        momentum = momentum + 0.5 * size[:, None] * _apply(scale, now.gradient(beta), transpose=True)
+        now = jax.vmap(evaluate)(now.x + size[:, None] * _apply(scale, momentum))
+        return now, momentum + 0.5 * size[:, None] * _apply(scale, now.gradient(beta), transpose=True)
+
+    end, momentum = jax.lax.fori_loop(0, num_steps, leapfrog, (state, start))
+    valid = end.is_valid()
+    gained = end.log_density(beta) - state.log_density(beta)
+    gained = gained + 0.5 * (jnp.sum(start**2, axis=-1) - jnp.sum(momentum**2, axis=-1))
+    gained = jnp.where(valid & ~jnp.isnan(gained), gained, -jnp.inf)
+    rate = jnp.exp(jnp.minimum(gained, 0.0))
+    info = MoveInfo(rate, -gained > MAX_ENERGY_ERROR, ~valid, jnp.full(beta.shape, float(num_steps)))
+    return _select(uniform[1] < rate, end, state), info
+
+
+def _kernel_move(
+    kernel: AbstractKernel,
+    evaluate: Evaluate,
+    key: Key[Array, ""],
+    state: PathState,
+    beta: Float[Array, ""],
+    step_size: Float[Array, ""],
+    scale: Scale,
+) -> tuple[PathState, MoveInfo]:
+    """One step of any kernel for one point; the end is evaluated once more, for log γ0 and Δ apart."""
+    gradient = state.gradient(beta) if kernel.uses_gradient else None
+    before = KernelState(state.x, state.log_density(beta), gradient)
+    inverse_mass = scale**2 if scale.ndim == 1 else scale @ scale.T
+    steps = jnp.broadcast_to(step_size, kernel.target_acceptance.shape)
+
+    def log_density(x: Float[Array, " d"]) -> Float[Array, ""]:
+        value = evaluate(x).log_density(beta)
+        return jnp.where(jnp.isnan(value), -jnp.inf, value)
+
+    after, info = kernel.step(key, log_density, before, KernelParameters(steps, inverse_mass))
+    rate = jnp.nanmean(info.acceptance_rate)
+    end = evaluate(after.position)
+    return _select(end.is_valid(), end, state), MoveInfo(
+        rate, info.diverging, info.non_finite, jnp.asarray(info.num_evaluations, float)
+    )
+
+
+def _apply(scale: Scale, vector: Float[Array, "particle d"], *, transpose: bool = False) -> Float[Array, "particle d"]:
+    if scale.ndim == 2:
+        return scale * vector
+    return jnp.einsum("pji,pj->pi" if transpose else "pij,pj->pi", scale, vector)
+
+
+def _select(condition: Bool[Array, "*batch"], yes: PathState, no: PathState) -> PathState:
+    def choose(a: Array, b: Array) -> Array:
+        return jnp.where(condition.reshape(condition.shape + (1,) * (a.ndim - condition.ndim)), a, b)
+
+    return jax.tree.map(choose, yes, no)

@@ -1,0 +1,241 @@
+"""A population annealed from base to target: the pilot that learns a path before any chain runs on it.
+
+It is a sequential Monte Carlo sampler with an adaptive schedule (Del Moral, Doucet, Jasra 2006; Zhou, Johansen, Aston
+2016): each level goes as far as the importance weights allow, resamples, and moves. One pass gives all that the chains
+need to start: where the temperatures must be dense (equal loss of weight is equal thermodynamic length), log Z along
+the path whatever its size, step sizes and metrics by temperature, and points of the target.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from pseudo_extended.kernels import AbstractKernel
+from pseudo_extended.kernels.path_moves import Evaluate, PathState, Scale, move
+from pseudo_extended.path import Path, even_lengths
+
+MAX_LEVELS = 300
+WEIGHT_KEPT = 0.8
+"""Each level may cost this share of the effective sample size: the weights' coefficient of variation is a half."""
+
+
+class Annealed(NamedTuple):
+    """What a pass learned; arrays by level are filled up to `num_levels`, and repeat the last one after it."""
+
+    population: PathState
+    """Points of the target, island by island."""
+    beta: Float[Array, " level"]
+    length: Float[Array, " level"]
+    """Thermodynamic length up to each level."""
+    log_z: Float[Array, "level island"]
+    """log Z(β) - log Z(0), one estimate for each island."""
+    log_step: Float[Array, " level"]
+    scale: Scale
+    acceptance: Float[Array, " level"]
+    num_levels: Int[Array, ""]
+    finished: Bool[Array, ""]
+    """Whether β = 1 was reached."""
+
+
+class _Level(NamedTuple):
+    """The state of the pass."""
+
+    key: Key[Array, ""]
+    population: PathState
+    log_step: Float[Array, ""]
+    record: Annealed
+
+
+def anneal(
+    key: Key[Array, ""],
+    kernel: AbstractKernel,
+    evaluate: Evaluate,
+    x: Float[Array, "particle d"],
+    *,
+    beta_min: float,
+    num_islands: int,
+    num_moves: int,
+    num_first_moves: int,
+    dense: bool,
+) -> Annealed:
+    """Anneal the points `x`, draws from the start of the path or near it, in islands that resample apart."""
+    key_first, key_levels = jax.random.split(key)
+    population = jax.vmap(evaluate)(x)
+    beta = jnp.asarray(beta_min, float)
+    scale = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
+    log_step = jnp.log(0.5) - 0.25 * jnp.log(float(x.shape[1]))
+    population, log_step, rate = _move(key_first, kernel, evaluate, population, beta, log_step, scale, num_first_moves)
+
+    def fill(value: Array) -> Array:
+        return jnp.broadcast_to(value, (MAX_LEVELS, *value.shape))
+
+    record = Annealed(
+        population,
+        fill(beta),
+        jnp.zeros(MAX_LEVELS),
+        jnp.zeros((MAX_LEVELS, num_islands)),
+        fill(log_step),
+        fill(scale),
+        fill(rate),
+        jnp.asarray(1),
+        jnp.asarray(False),
+    )
+
+    def goes_on(level: _Level) -> Bool[Array, ""]:
+        return ~level.record.finished & (level.record.num_levels < MAX_LEVELS)
+
+    def advance(level: _Level) -> _Level:
+        key_next, key_resample, key_move = jax.random.split(level.key, 3)
+        record, number = level.record, level.record.num_levels
+        beta = record.beta[number - 1]
+        delta = jnp.where(level.population.is_valid(), level.population.delta, -jnp.inf)
+        step, kept = _next_step(delta, 1 - beta)
+        by_island = (step * delta).reshape(num_islands, -1)
+        log_z = record.log_z[number - 1] + _log_mean_exp(by_island)
+        population = _resample(key_resample, level.population, by_island)
+        beta = jnp.where(step >= 1 - beta, 1.0, beta + step)
+        scale = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
+        population, log_step, rate = _move(
+            key_move, kernel, evaluate, population, beta, level.log_step, scale, num_moves
+        )
+        # The second term keeps some nodes on a stretch where nothing changes.
+        length = record.length[number - 1] + jnp.sqrt(-jnp.log(kept)) + 0.05 * step
+        new = Annealed(
+            population,
+            _put(record.beta, number, beta),
+            _put(record.length, number, length),
+            _put(record.log_z, number, log_z),
+            _put(record.log_step, number, log_step),
+            _put(record.scale, number, scale),
+            _put(record.acceptance, number, rate),
+            number + 1,
+            beta >= 1,
+        )
+        return _Level(key_next, population, log_step, new)
+
+    return jax.lax.while_loop(goes_on, advance, _Level(key_levels, population, log_step, record)).record
+
+
+def metric(population: PathState, beta: Float[Array, ""], *, dense: bool, gradient: bool) -> Scale:
+    """Standard deviations (or a Cholesky factor) that suit local moves at β.
+
+    From the gradients: the mean of the squared score is the mean curvature, 1/σ² for a normal, and unlike the
+    covariance it does not see how far the modes are apart. Never wider than the population; without gradients, as wide.
+    """
+    spread = jnp.std(population.x, axis=0) + 1e-150
+    if not gradient:
+        return jnp.diag(spread) if dense else spread
+    score = population.gradient(jnp.broadcast_to(beta, population.delta.shape))
+    score = jnp.where(population.is_valid()[:, None], score, 0.0)
+    curvature = jnp.mean(score**2, axis=0) + 1e-300
+    if not dense:
+        return jnp.minimum(curvature**-0.5, spread)
+    # In units of the diagonal, shrunk a little towards it: well conditioned whatever the scales are.
+    unit = jnp.sqrt(curvature)
+    correlation = 0.95 * (score / unit).T @ (score / unit) / score.shape[0] + 0.05 * jnp.eye(score.shape[1])
+    factor = jnp.linalg.cholesky(jnp.linalg.inv(correlation))
+    return jnp.minimum(1 / unit, spread)[:, None] * factor
+
+
+def path_from(annealed: Annealed, num_cells: int, beta_max: float = 1.0) -> Path:
+    """Nodes equally far apart in thermodynamic length up to `beta_max`, and g = 1/Z there."""
+    beta, length = annealed.beta, annealed.length
+    log_z = jnp.mean(annealed.log_z, axis=1)
+    # A pass that did not reach the target ends in one long step, for which the mean of Δ is all that is known.
+    rest = (1 - beta[-1]) * jnp.mean(annealed.population.delta)
+    beta = jnp.append(beta, 1.0)
+    length = jnp.append(length, length[-1] + jnp.where(annealed.finished, 0.0, 1.0))
+    log_z = jnp.append(log_z, log_z[-1] + rest)
+    beta, length = jnp.minimum(beta, beta_max), jnp.minimum(length, jnp.interp(beta_max, beta, length))
+    nodes = even_lengths(beta, length, num_cells).at[-1].set(beta_max)
+    log_z = jnp.interp(nodes, jnp.append(annealed.beta, 1.0), log_z)
+    return Path(nodes, log_z[-1] - log_z)
+
+
+def tuning_from(annealed: Annealed, num_knots: int) -> tuple[Float[Array, " knot"], Scale]:
+    """Log step sizes and metrics at knots equally far apart on the path."""
+    return _tuning(annealed, jnp.linspace(0.0, 1.0, num_knots) * annealed.length[-1])
+
+
+def tuning_at(annealed: Annealed, beta: Float[Array, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
+    """Log step sizes and metrics at given temperatures."""
+    return _tuning(annealed, jnp.interp(beta, annealed.beta, annealed.length))
+
+
+def _tuning(annealed: Annealed, at: Float[Array, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
+    log_step = jnp.interp(at, annealed.length, annealed.log_step)
+    nearest = jnp.clip(jnp.searchsorted(annealed.length, at), 0, annealed.num_levels - 1)
+    return log_step, annealed.scale[nearest]
+
+
+def _move(
+    key: Key[Array, ""],
+    kernel: AbstractKernel,
+    evaluate: Evaluate,
+    population: PathState,
+    beta: Float[Array, ""],
+    log_step: Float[Array, ""],
+    scale: Scale,
+    num_moves: int,
+) -> tuple[PathState, Float[Array, ""], Float[Array, ""]]:
+    """A few moves of all points, with the step size following the mean acceptance rate."""
+    size = population.delta.shape[0]
+    betas = jnp.broadcast_to(beta, (size,))
+    scales = jnp.broadcast_to(scale, (size, *scale.shape))
+    target = jnp.asarray(kernel.target_acceptance)[0]
+
+    def once(i: int, carry: tuple[PathState, Array, Array]) -> tuple[PathState, Array, Array]:
+        population, log_step, _ = carry
+        steps = jnp.broadcast_to(jnp.exp(log_step), (size,))
+        population, info = move(jax.random.fold_in(key, i), kernel, evaluate, population, betas, steps, scales)
+        rate = jnp.mean(info.acceptance_rate)
+        return population, log_step + 1.5 * (rate - target), rate
+
+    return jax.lax.fori_loop(0, num_moves, once, (population, log_step, jnp.zeros(())))
+
+
+def _next_step(delta: Float[Array, " particle"], most: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """The longest step in β that keeps enough of the effective sample size, and the share it keeps."""
+
+    def kept(step: Float[Array, ""]) -> Float[Array, ""]:
+        log_weight = jnp.where(jnp.isneginf(delta), -jnp.inf, step * delta)
+        weight = jnp.exp(log_weight - jnp.max(log_weight))
+        # Points of density zero are no use at any step and must not stop the schedule.
+        alive = jnp.sum(~jnp.isneginf(delta))
+        return jnp.sum(weight) ** 2 / (alive * jnp.sum(weight**2))
+
+    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        # By geometric mean at first: log Z may need steps of any order of magnitude.
+        middle = jnp.where(low > 0, 0.5 * (low + high), high * 1e-2)
+        good = kept(middle) >= WEIGHT_KEPT
+        return jnp.where(good, middle, low), jnp.where(good, high, middle)
+
+    low, _ = jax.lax.fori_loop(0, 40, halve, (jnp.zeros(()), most))
+    step = jnp.where(kept(most) >= WEIGHT_KEPT, most, jnp.maximum(low, 1e-14))
+    return step, jnp.clip(kept(step), 1e-12, 1.0)
+
+
+def _resample(key: Key[Array, ""], population: PathState, log_weight: Float[Array, "island each"]) -> PathState:
+    """Systematic resampling within each island."""
+    num_islands, size = log_weight.shape
+    weight = jax.nn.softmax(log_weight, axis=1)
+    offset = jax.random.uniform(key, (num_islands, 1), dtype=float)
+    places = (jnp.arange(size) + offset) / size
+    cumulative = jnp.cumsum(weight, axis=1)
+    cumulative = cumulative / cumulative[:, -1:]
+    chosen = jax.vmap(jnp.searchsorted)(cumulative, places)
+    index = (jnp.clip(chosen, 0, size - 1) + size * jnp.arange(num_islands)[:, None]).ravel()
+    return jax.tree.map(lambda leaf: leaf[index], population)
+
+
+def _log_mean_exp(values: Float[Array, "island each"]) -> Float[Array, " island"]:
+    return jax.nn.logsumexp(values, axis=1) - jnp.log(values.shape[1])
+
+
+def _put(buffer: Array, number: Int[Array, ""], value: Array) -> Array:
+    """`value` at this level and, for now, at all later ones."""
+    later = jnp.arange(buffer.shape[0]) >= number
+    return jnp.where(later.reshape(-1, *(1,) * value.ndim), value, buffer)

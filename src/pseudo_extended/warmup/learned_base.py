@@ -1,0 +1,131 @@
+"""Bases learned from modes and from points: a broad normal, and a mixture with a component at each mode."""
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp, softmax
+
+from pseudo_extended.bases import NormalMixture
+from pseudo_extended.warmup.modes import Modes
+
+INFLATION = 1.5
+"""Components are wider than what they were fitted to, in variance: a base must not be narrower than its target."""
+BROAD_SHARE = 0.2
+"""The broad part of a mixture: it reaches what no component does."""
+FAR_SHARE, FAR_SCALE = 0.1, 2.5
+"""A tenth of the broad part is this much wider still, for heavy tails."""
+
+
+def broad_base(modes: Modes) -> NormalMixture:
+    """A normal that covers all modes worth mentioning, with their own widths."""
+    log_mass = modes.log_mass
+    keep = log_mass > np.max(log_mass) - 20
+    centres, covariance = modes.x[keep], modes.covariance[keep]
+    mean = centres.mean(axis=0)
+    within = covariance.mean(axis=0)
+    away = centres - mean
+    dense = within.ndim == 2
+    between = away.T @ away / len(away) if dense else np.mean(away**2, axis=0)
+    return _broad(mean, 2 * INFLATION * (within + between))
+
+
+def mixture_base(modes: Modes, points: Float[np.ndarray, "point d"], num_kept: int) -> NormalMixture:
+    """A component at each mode by Laplace, weighted by its mass but never negligible, and the broad part."""
+    order = np.argsort(-modes.log_mass)[:num_kept]
+    mass = softmax(modes.log_mass[order])
+    weights = 0.7 * mass + 0.3 / len(order)
+    covariance = INFLATION * modes.covariance[order]
+    broad = moments_base(points, dense=covariance.ndim == 3)
+    return NormalMixture(
+        np.concatenate([modes.x[order], broad.means]),
+        np.concatenate([_factor(covariance), broad.scales]),
+        np.concatenate([(1 - BROAD_SHARE) * weights, BROAD_SHARE * np.exp(broad.log_weights)]),
+    )
+
+
+def moments_base(points: Float[np.ndarray, "point d"], *, dense: bool) -> NormalMixture:
+    """A normal with the mean and covariance of points, somewhat wider."""
+    size, dim = points.shape
+    variance = np.var(points, axis=0) + 1e-12 * (1 + np.mean(points, axis=0) ** 2)
+    if not dense:
+        return _broad(points.mean(axis=0), INFLATION * variance)
+    covariance = np.cov(points.T).reshape(dim, dim)
+    # Shrunk towards its diagonal, by more the fewer points there are for each dimension.
+    share = dim / (dim + size / 4)
+    return _broad(points.mean(axis=0), INFLATION * ((1 - share) * covariance + share * np.diag(variance)))
+
+
+def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad: bool) -> NormalMixture:
+    """Fit the base to points of the target: moments for a broad base, one step of EM for a mixture.
+
+    Each component keeps what it was as a prior worth a few points, so that one that has attracted none does not
+    collapse, and none goes extinct.
+    """
+    dense = base.scales.ndim == 3
+    if is_broad:
+        return moments_base(points, dense=dense)
+    num_modes = base.num_components - 2
+    dim = base.means.shape[1]
+    share = softmax(_component_log_densities(base, points), axis=1)[:, :num_modes]
+    count = share.sum(axis=0)
+    prior = dim + 2.0
+    total = (count + prior)[:, None]
+    means = (prior * base.means[:num_modes] + share.T @ points) / total
+    away = points[:, None, :] - means
+    if dense:
+        old = base.scales[:num_modes] @ np.swapaxes(base.scales[:num_modes], 1, 2)
+        squares = np.einsum("pk,pki,pkj->kij", share, away, away)
+        covariance = (prior * old + INFLATION * squares) / total[:, :, None]
+    else:
+        squares = np.einsum("pk,pki->ki", share, away**2)
+        covariance = (prior * base.scales[:num_modes] ** 2 + INFLATION * squares) / total
+    weights = (count + 1) / np.sum(count + 1)
+    broad = moments_base(points, dense=dense)
+    return NormalMixture(
+        np.concatenate([means, broad.means]),
+        np.concatenate([_factor(covariance), broad.scales]),
+        np.concatenate([(1 - BROAD_SHARE) * weights, BROAD_SHARE * np.exp(broad.log_weights)]),
+    )
+
+
+def pad_components(base: NormalMixture, multiple: int = 8) -> NormalMixture:
+    """The same density with a number of components that is a multiple of 8, so that programs can be used again.
+
+    A few more components than the broad normal's two cost nothing next to compiling anew for each number of modes; the
+    first one is split into equal parts.
+    """
+    num = base.num_components
+    missing = -num % multiple if num > 2 else 0
+    if missing == 0:
+        return base
+    weights = np.exp(base.log_weights)
+    weights[0] /= missing + 1
+    repeat = np.concatenate([np.arange(num), np.zeros(missing, int)])
+    return NormalMixture(base.means[repeat], base.scales[repeat], weights[repeat])
+
+
+def _broad(mean: Float[np.ndarray, " d"], covariance: np.ndarray) -> NormalMixture:
+    scale = _factor(covariance[None])[0]
+    return NormalMixture([mean, mean], np.stack([scale, FAR_SCALE * scale]), [1 - FAR_SHARE, FAR_SHARE])
+
+
+def _factor(covariance: np.ndarray) -> np.ndarray:
+    """Cholesky factors, or standard deviations, of covariances of any scale."""
+    if covariance.ndim == 2:
+        return np.sqrt(covariance)
+    unit = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
+    correlation = covariance / (unit[:, :, None] * unit[:, None, :])
+    correlation = correlation + 1e-9 * np.eye(covariance.shape[1])
+    return unit[:, :, None] * np.linalg.cholesky(correlation)
+
+
+def _component_log_densities(
+    base: NormalMixture, points: Float[np.ndarray, "point d"]
+) -> Float[np.ndarray, "point component"]:
+    away = points[:, None, :] - base.means
+    if base.scales.ndim == 3:
+        z = np.einsum("kij,pkj->pki", base.whiteners, away)
+        log_scale = np.sum(np.log(np.diagonal(base.scales, axis1=1, axis2=2)), axis=1)
+    else:
+        z, log_scale = away * base.whiteners, np.sum(np.log(base.scales), axis=1)
+    log_density = base.log_weights - 0.5 * np.sum(z**2, axis=2) - log_scale
+    return log_density - logsumexp(log_density, axis=1, keepdims=True)

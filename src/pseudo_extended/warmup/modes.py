@@ -1,0 +1,152 @@
+"""Finding modes: many short ascents from over-dispersed starts, merged, with the curvature at each."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Int
+
+LogDensity = Callable[[Float[Array, " d"]], Float[Array, ""]]
+
+MAX_ITERATIONS = 150
+
+
+class Modes(NamedTuple):
+    """Distinct modes, the highest first."""
+
+    x: Float[np.ndarray, "mode d"]
+    log_density: Float[np.ndarray, " mode"]
+    covariance: Float[np.ndarray, "mode d d"] | Float[np.ndarray, "mode d"]
+    """Of Laplace's approximation; its diagonal in many dimensions."""
+    num_hits: Int[np.ndarray, " mode"]
+    """How many ascents ended there."""
+
+    @property
+    def log_mass(self) -> Float[np.ndarray, " mode"]:
+        """Laplace's approximation to the mass of each mode."""
+        dim = self.x.shape[1]
+        if self.covariance.ndim == 3:
+            log_volume = 0.5 * np.linalg.slogdet(self.covariance)[1]
+        else:
+            log_volume = 0.5 * np.sum(np.log(self.covariance), axis=1)
+        return self.log_density + log_volume + 0.5 * dim * np.log(2 * np.pi)
+
+    @property
+    def unseen(self) -> float:
+        """The share of ascents that would end in a mode not seen yet: Good and Turing's estimate."""
+        return float(np.sum(self.num_hits == 1) / max(np.sum(self.num_hits), 1))
+
+
+def ascend(log_density: LogDensity, x: Float[Array, " d"]) -> tuple[Float[Array, " d"], Float[Array, ""]]:
+    """Climb to a mode by L-BFGS."""
+
+    def loss(x: Float[Array, " d"]) -> Float[Array, ""]:
+        value = -log_density(x)
+        return jnp.where(jnp.isnan(value), jnp.inf, value)
+
+    solver = optax.lbfgs(memory_size=8, linesearch=optax.scale_by_zoom_linesearch(max_linesearch_steps=10))
+    value_and_grad = optax.value_and_grad_from_state(loss)
+
+    def climb(carry: tuple[Array, optax.OptState, Array, Array]) -> tuple[Array, optax.OptState, Array, Array]:
+        x, state, number, _ = carry
+        value, gradient = value_and_grad(x, state=state)
+        update, state = solver.update(gradient, state, x, value=value, grad=gradient, value_fn=loss)
+        # What the next step may still gain: the ascent need only end well inside the mode.
+        gain = jnp.abs(jnp.sum(gradient * update))
+        return x + update, state, number + 1, gain
+
+    def goes_on(carry: tuple[Array, optax.OptState, Array, Array]) -> Array:
+        return (carry[2] < MAX_ITERATIONS) & (carry[3] > 1e-6)
+
+    start = (x, solver.init(x), jnp.asarray(0), jnp.asarray(jnp.inf))
+    end = jax.lax.while_loop(goes_on, climb, start)[0]
+    return end, log_density(end)
+
+
+def curvature(log_density: LogDensity, x: Float[Array, " d"], *, dense: bool) -> Array:
+    """Minus the Hessian, or its diagonal."""
+    if dense:
+        return -jax.hessian(log_density)(x)
+    gradient = jax.grad(log_density)
+    # One direction at a time: the whole matrix may not fit.
+    units = jnp.eye(x.shape[0])
+    return -jax.lax.map(lambda unit: jnp.vdot(unit, jax.jvp(gradient, (x,), (unit,))[1]), units, batch_size=32)
+
+
+def distinct(
+    x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"], num_kept: int
+) -> tuple[Int[np.ndarray, " kept"], Int[np.ndarray, " kept"]]:
+    """Which ends of ascents are places of their own, the highest first, and how many ended at each.
+
+    Two ends are one place when they are closer than a thousandth of the spread of all: ascents end where the next step
+    gains nothing, not at the last digit.
+    """
+    good = np.isfinite(log_density) & np.all(np.isfinite(x), axis=1)
+    order = [i for i in np.argsort(-np.where(good, log_density, -np.inf)) if good[i]]
+    unit = np.std(x[good], axis=0) + 1e-12 if good.any() else np.ones(x.shape[1])
+    kept: list[int] = []
+    hits: list[int] = []
+    for i in order:
+        near = [j for j, k in enumerate(kept) if np.max(np.abs(x[i] - x[k]) / unit) < 1e-2]
+        if near:
+            hits[near[0]] += 1
+        else:
+            kept.append(int(i))
+            hits.append(1)
+    return np.array(kept[:num_kept], int), np.array(hits[:num_kept], int)
+
+
+def merge(
+    x: Float[np.ndarray, "end d"],
+    log_density: Float[np.ndarray, " end"],
+    curvatures: np.ndarray,
+    num_hits: Int[np.ndarray, " end"],
+    widest: Float[np.ndarray, " d"],
+) -> Modes:
+    """Modes out of places with their curvatures: those within one standard deviation of a higher one belong to it.
+
+    `widest` bounds the standard deviations, where the curvature is flat or points upwards.
+    """
+    dense = curvatures.ndim == 3
+    kept: list[int] = []
+    covariances: list[np.ndarray] = []
+    whiteners: list[np.ndarray] = []
+    hits: list[int] = []
+    for i in range(len(x)):
+        if not np.all(np.isfinite(curvatures[i])):
+            continue
+        near = next(
+            (
+                j
+                for j, k in enumerate(kept)
+                if np.mean((whiteners[j].T @ (x[i] - x[k]) if dense else whiteners[j] * (x[i] - x[k])) ** 2) < 1
+            ),
+            None,
+        )
+        if near is not None:
+            hits[near] += int(num_hits[i])
+            continue
+        covariance, whitener = _bounded_inverse(curvatures[i], widest)
+        kept.append(i)
+        covariances.append(covariance)
+        whiteners.append(whitener)
+        hits.append(int(num_hits[i]))
+    dim = x.shape[1]
+    shape = (len(kept), dim, dim) if dense else (len(kept), dim)
+    return Modes(x[kept], log_density[kept], np.reshape(covariances, shape), np.array(hits, int))
+
+
+def _bounded_inverse(curvature: np.ndarray, widest: Float[np.ndarray, " d"]) -> tuple[np.ndarray, np.ndarray]:
+    """The covariance that belongs to a curvature, no wider than `widest`, and the matrix that whitens it."""
+    if curvature.ndim == 1:
+        variance = 1 / np.clip(curvature, widest**-2, 1e16 * widest**-2)
+        return variance, variance**-0.5
+    # In units of `widest`, where no eigenvalue may be below one.
+    scaled = curvature * np.outer(widest, widest)
+    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
+    values = np.clip(values, 1.0, 1e16)
+    directions = widest[:, None] * vectors
+    return (directions / values) @ directions.T, (vectors / widest[:, None]) * np.sqrt(values)

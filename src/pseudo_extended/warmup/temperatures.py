@@ -1,0 +1,62 @@
+"""Adaptation along the path while the chains warm up: log g towards even visits, step sizes towards an acceptance rate.
+
+Both are stochastic approximation (Robbins and Monro 1951) with gains that fall like 1/n. The pilot has placed the nodes
+and knows log Z to a fraction of a nat; what is left is to settle.
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from pseudo_extended.path import Path
+
+
+class TemperatureAdaptation(NamedTuple):
+    """The state of adaptation; averages are over the second half of what was seen."""
+
+    num_updates: Float[Array, ""]
+    visits: Float[Array, " knot"]
+    """How many moves counted towards each step size."""
+    average_log_g: Float[Array, " node"]
+    average_log_step: Float[Array, " knot"]
+
+
+def start_adaptation(path: Path, log_step: Float[Array, " knot"]) -> TemperatureAdaptation:
+    """Nothing seen yet."""
+    return TemperatureAdaptation(jnp.zeros(()), jnp.zeros_like(log_step), path.log_g, log_step)
+
+
+def adapt_g(path: Path, share: Float[Array, " cell"], num_updates: Float[Array, ""]) -> Path:
+    """Lower g where the pseudo-samples were, raise it where they were not; zero at the target by convention.
+
+    `share` is the probability of each cell given the points, averaged over the pseudo-samples that do not carry the
+    target: the whole conditional of t and not only the value drawn. The first updates are large, so that an error in
+    log Z of any size is made up for, and none is larger than one nat.
+    """
+    excess = share * path.num_cells - 1
+    change = -jnp.clip(excess / (num_updates + 20), -1.0, 1.0)
+    ends = jnp.concatenate([change[:1], change, change[-1:]])
+    log_g = path.log_g + 0.5 * (ends[1:] + ends[:-1])
+    return path._replace(log_g=log_g - log_g[-1])
+
+
+def adapt_steps(
+    log_step: Float[Array, " knot"],
+    visits: Float[Array, " knot"],
+    knot: Int[Array, " particle"],
+    acceptance_rate: Float[Array, " particle"],
+    counts: Bool[Array, " particle"],
+    target: Float[Array, ""],
+) -> tuple[Float[Array, " knot"], Float[Array, " knot"]]:
+    """Move the step size of each knot by the acceptance rates of the moves nearest to it."""
+    here = (knot[:, None] == jnp.arange(log_step.shape[0])) & counts[:, None]
+    seen = jnp.sum(here, axis=0)
+    error = jnp.sum(jnp.where(here, acceptance_rate[:, None] - target, 0.0), axis=0)
+    visits = visits + seen
+    return log_step + error / jnp.sqrt(visits + 10.0), visits
+
+
+def running_average(average: Array, value: Array, num_updates: Float[Array, ""]) -> Array:
+    """An average that forgets: the last half of the updates carries three quarters of the weight."""
+    return average + (value - average) * jnp.minimum(2 / (num_updates + 1), 1.0)
