@@ -20,6 +20,7 @@ from pseudo_extended.kernels import NUTS as NUTS
 from pseudo_extended.kernels import Cycle as Cycle
 from pseudo_extended.kernels import Mixture as Mixture
 from pseudo_extended.kernels import RandomWalk as RandomWalk
+from pseudo_extended.methods import ContinuousTempering as ContinuousTempering
 from pseudo_extended.methods import EquiEnergy as EquiEnergy
 from pseudo_extended.methods import IndexGibbs as IndexGibbs
 from pseudo_extended.methods import Plain as Plain
@@ -35,6 +36,7 @@ __all__ = [
     "MALA",
     "NUTS",
     "Base",
+    "ContinuousTempering",
     "Cycle",
     "Density",
     "EquiEnergy",

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.methods import Chain, equi_energy
+from pseudo_extended.kernels import KernelParameters, initial_state
+from pseudo_extended.methods import Chain, continuous_tempering, equi_energy
+from pseudo_extended.methods.continuous_tempering import TemperedState, draw_beta
 from pseudo_extended.methods.energy_ladder import EnergyLadder
 from pseudo_extended.methods.energy_rings import draw_points, empty_rings, file_points
 from pseudo_extended.methods.equi_energy import EquiEnergyState
@@ -196,3 +198,111 @@ def test_a_bug_in_repelling_attracting_is_caught(bug, max_tries):
     object.__setattr__(method, "bug", bug)
     report = repelling_report(method)
     assert report.p_value < 1e-4, report
+
+
+# Continuous tempering: γ = e³ exp{-(x - 1)²/(2 · 0.3)}, γ0 = N(0, 2), log ζ = 2.5. The mass of γ0^(1-β) (γ/ζ)^β in x is
+# that of a normal, in closed form, so β is drawn from its own distribution by inversion on a fine grid, and x given β
+# from a normal.
+
+MEAN, VARIANCE, BASE_VARIANCE, LOG_ZETA = 1.0, 0.3, 2.0, 2.5
+OFF_CENTRE = pe.Target(lambda x: 3.0 - 0.5 * jnp.sum((x - MEAN) ** 2) / VARIANCE, np.zeros(1))
+TEMPERING = {
+    variant: pe.ContinuousTempering(
+        variant, pe.HMC(3), base=pe.Normal(0.0, np.sqrt(BASE_VARIANCE)), log_zeta=LOG_ZETA, step_size=0.5
+    )
+    for variant in ("joint", "gibbs")
+}
+
+
+def exact_tempered(rng, size):
+    grid = np.linspace(0, 1, 20_001)
+
+    def conditional(beta):
+        precision = beta / VARIANCE + (1 - beta) / BASE_VARIANCE
+        return beta * MEAN / VARIANCE / precision, precision
+
+    mean, precision = conditional(grid)
+    log_mass = grid * (3.0 - LOG_ZETA - 0.5 * MEAN**2 / VARIANCE) - 0.5 * (1 - grid) * np.log(2 * np.pi * BASE_VARIANCE)
+    log_mass += 0.5 * precision * mean**2 - 0.5 * np.log(precision)
+    mass = np.exp(log_mass - log_mass.max())
+    cdf = np.append(0, np.cumsum(mass[1:] + mass[:-1]))
+    beta = np.interp(rng.uniform(size=size) * cdf[-1], cdf, grid)
+    mean, precision = conditional(beta)
+    x = mean + rng.normal(size=size) / np.sqrt(precision)
+    return np.stack([x, np.log(beta) - np.log1p(-beta)], axis=1)
+
+
+def tempering_report(method):
+    def step(key, flat):
+        beta, x = jax.nn.sigmoid(flat[1]), flat[:1]
+        joint = method.variant == "joint"
+        log_density = method.log_joint(OFF_CENTRE) if joint else method.log_given_beta(OFF_CENTRE, beta)
+        kernel = initial_state(log_density, flat if joint else x, gradient=True)
+        parameters = KernelParameters(jnp.array([0.5]), jnp.ones(kernel.position.size))
+        new = method.step(key, OFF_CENTRE, Chain(TemperedState(kernel, beta, jnp.zeros(())), parameters, ()))[0]
+        return jnp.append(new.kernel.position[:1], jnp.log(new.beta) - jnp.log1p(-new.beta))
+
+    def statistics(flat):
+        x, u = flat
+        return jnp.stack([x, u, x * u, x**2, (x - MEAN) * jax.nn.sigmoid(u)])
+
+    return check_invariance(step, exact_tempered, statistics=statistics, num_draws=20_000)
+
+
+@pytest.mark.parametrize("variant", TEMPERING)
+def test_continuous_tempering(variant):
+    report = tempering_report(TEMPERING[variant])
+    assert report.passes(least_moved=0.9), report
+
+
+def beta_upside_down(key, delta):
+    return 1 - draw_beta(key, delta)
+
+
+def zeta_forgotten(self, target, x):
+    path = target.with_base(self.base).path_point(x)
+    return path.log_base, path.delta
+
+
+TEMPERING_BUGS = {
+    "no Jacobian of logit β": ("joint", continuous_tempering, "log_jacobian", lambda u: 0.0 * u),
+    "ζ is forgotten": ("joint", pe.ContinuousTempering, "parts", zeta_forgotten),
+    "β is drawn upside down": ("gibbs", continuous_tempering, "draw_beta", beta_upside_down),
+    "β is uniform": (
+        "gibbs",
+        continuous_tempering,
+        "draw_beta",
+        lambda key, delta: jax.random.uniform(key, dtype=float),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TEMPERING_BUGS)
+def test_a_bug_in_continuous_tempering_is_caught(name, monkeypatch):
+    variant, *patch = TEMPERING_BUGS[name]
+    monkeypatch.setattr(*patch)
+    report = tempering_report(TEMPERING[variant])
+    assert report.p_value < 1e-4, report
+
+
+def test_the_density_of_an_old_temperature_is_caught(monkeypatch):
+    """After β is drawn, the kernel's density and gradient must be those of the new β: the second step uses them."""
+    method = TEMPERING["gibbs"]
+
+    def stale(self, key, target, moved):
+        (_, delta), _ = jax.vjp(lambda x: self.parts(target, x), moved.position)
+        return TemperedState(moved, draw_beta(key, delta), delta)
+
+    def two_steps(key, flat):
+        beta, x = jax.nn.sigmoid(flat[1]), flat[:1]
+        kernel = initial_state(method.log_given_beta(OFF_CENTRE, beta), x, gradient=True)
+        parameters = KernelParameters(jnp.array([0.5]), jnp.ones(1))
+        keys = jax.random.split(key)
+        state = TemperedState(kernel, beta, jnp.zeros(()))
+        for i in range(2):
+            state, _ = method.step(keys[i], OFF_CENTRE, Chain(state, parameters, ()))
+        return jnp.append(state.kernel.position, jnp.log(state.beta) - jnp.log1p(-state.beta))
+
+    assert check_invariance(two_steps, exact_tempered, num_draws=20_000).passes()
+    monkeypatch.setattr(pe.ContinuousTempering, "at_new_beta", stale)
+    assert check_invariance(two_steps, exact_tempered, num_draws=20_000).p_value < 1e-4
