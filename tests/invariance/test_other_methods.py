@@ -97,11 +97,6 @@ def all_rings_alike(uniform, rings, ring):
 
 EQUI_ENERGY_BUGS = {
     "the proposal's density is forgotten": (EnergyLadder, "jump_log_ratio", EnergyLadder.walk_log_ratio),
-    "the chain's own density is not truncated": (
-        EnergyLadder,
-        "log_density",
-        lambda self, energy: -energy / self.temperatures,
-    ),
     "the density above is not truncated": (
         EnergyLadder,
         "log_density_above",
@@ -171,8 +166,7 @@ class Repelling(pe.RepellingAttracting):
     def log_ratio(self, state, moves):
         right = super().log_ratio(state, moves)
         plain = moves.log_density_x - state.log_density
-        wrong = {"no correction by z": plain, "correction upside down": 2 * plain - right}
-        return wrong.get(self.bug, right)
+        return plain if self.bug == "no correction by z" else right
 
     def forced_moves(self, key, target, state):
         moves = super().forced_moves(key, target, state)
@@ -186,7 +180,6 @@ class Repelling(pe.RepellingAttracting):
 
 REPELLING_BUGS = [
     ("no correction by z", 1000),
-    ("correction upside down", 1000),
     ("goes on from where it gave up", 1),
     ("z may try for longer", 1),
 ]
@@ -233,20 +226,24 @@ def exact_tempered(rng, size):
 
 
 def tempering_report(method):
-    def step(key, flat):
+    def two_steps(key, flat):
         beta, x = jax.nn.sigmoid(flat[1]), flat[:1]
         joint = method.variant == "joint"
         log_density = method.log_joint(OFF_CENTRE) if joint else method.log_given_beta(OFF_CENTRE, beta)
         kernel = initial_state(log_density, flat if joint else x, gradient=True)
         parameters = KernelParameters(jnp.array([0.5]), jnp.ones(kernel.position.size))
-        new = method.step(key, OFF_CENTRE, Chain(TemperedState(kernel, beta, jnp.zeros(())), parameters, ()))[0]
+
+        def step(i, state):
+            return method.step(jax.random.fold_in(key, i), OFF_CENTRE, Chain(state, parameters, ()))[0]
+
+        new = jax.lax.fori_loop(0, 2, step, TemperedState(kernel, beta, jnp.zeros(())))
         return jnp.append(new.kernel.position[:1], jnp.log(new.beta) - jnp.log1p(-new.beta))
 
     def statistics(flat):
         x, u = flat
         return jnp.stack([x, u, x * u, x**2, (x - MEAN) * jax.nn.sigmoid(u)])
 
-    return check_invariance(step, exact_tempered, statistics=statistics, num_draws=20_000)
+    return check_invariance(two_steps, exact_tempered, statistics=statistics, num_draws=20_000)
 
 
 @pytest.mark.parametrize("variant", TEMPERING)
@@ -264,16 +261,16 @@ def zeta_forgotten(self, target, x):
     return path.log_base, path.delta
 
 
+def stale_density(self, key, target, moved):
+    delta = self.parts(target, moved.position)[1]
+    return TemperedState(moved, draw_beta(key, delta), delta)
+
+
 TEMPERING_BUGS = {
     "no Jacobian of logit β": ("joint", continuous_tempering, "log_jacobian", lambda u: 0.0 * u),
     "ζ is forgotten": ("joint", pe.ContinuousTempering, "parts", zeta_forgotten),
     "β is drawn upside down": ("gibbs", continuous_tempering, "draw_beta", beta_upside_down),
-    "β is uniform": (
-        "gibbs",
-        continuous_tempering,
-        "draw_beta",
-        lambda key, delta: jax.random.uniform(key, dtype=float),
-    ),
+    "the density stays that of the old β": ("gibbs", pe.ContinuousTempering, "at_new_beta", stale_density),
 }
 
 
@@ -283,26 +280,3 @@ def test_a_bug_in_continuous_tempering_is_caught(name, monkeypatch):
     monkeypatch.setattr(*patch)
     report = tempering_report(TEMPERING[variant])
     assert report.p_value < 1e-4, report
-
-
-def test_the_density_of_an_old_temperature_is_caught(monkeypatch):
-    """After β is drawn, the kernel's density and gradient must be those of the new β: the second step uses them."""
-    method = TEMPERING["gibbs"]
-
-    def stale(self, key, target, moved):
-        (_, delta), _ = jax.vjp(lambda x: self.parts(target, x), moved.position)
-        return TemperedState(moved, draw_beta(key, delta), delta)
-
-    def two_steps(key, flat):
-        beta, x = jax.nn.sigmoid(flat[1]), flat[:1]
-        kernel = initial_state(method.log_given_beta(OFF_CENTRE, beta), x, gradient=True)
-        parameters = KernelParameters(jnp.array([0.5]), jnp.ones(1))
-        keys = jax.random.split(key)
-        state = TemperedState(kernel, beta, jnp.zeros(()))
-        for i in range(2):
-            state, _ = method.step(keys[i], OFF_CENTRE, Chain(state, parameters, ()))
-        return jnp.append(state.kernel.position, jnp.log(state.beta) - jnp.log1p(-state.beta))
-
-    assert check_invariance(two_steps, exact_tempered, num_draws=20_000).passes()
-    monkeypatch.setattr(pe.ContinuousTempering, "at_new_beta", stale)
-    assert check_invariance(two_steps, exact_tempered, num_draws=20_000).p_value < 1e-4

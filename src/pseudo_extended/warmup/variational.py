@@ -44,7 +44,8 @@ class MeanField(NamedTuple):
 def fit_normal(key: Key[Array, ""], log_density: LogDensity, starts: Float[np.ndarray, "start d"]) -> NormalFit:
     """Fit a diagonal normal from every start, and match the moments of their mixture."""
     half = jax.random.normal(key, (NUM_NOISE // 2, starts.shape[1]), float)
-    noise = jnp.concatenate([half, -half])
+    # Moments of the noise as they should be, so that the fit of a normal, and its bound, are exact.
+    noise = jnp.concatenate([half, -half]) / jnp.sqrt(jnp.mean(half**2, axis=0))
     program = jax.jit(jax.vmap(lambda noise, start: _fit(log_density, noise, start), in_axes=(None, 0)))
     (compiled,) = compile_once(program.lower(noise, starts))
     fits, bound = jax.tree.map(np.asarray, compiled(noise, starts))
