@@ -185,7 +185,8 @@ def test_a_targets_own_base_is_used_unless_another_is_asked_for():
     said = []
     prepare = {"key": jax.random.key(0), "target": target, "x": np.zeros((3, 1, 2)), "say": said.append}
     own = pe.ContinuousTempering(log_zeta=1.8).prepare(**prepare)
-    assert own.method.base is base
+    assert own.method.base is None
+    assert own.method.tempered(target).base is base
     assert own.notes == ()
     assert said == []
     fitted = pe.ContinuousTempering(base="fit").prepare(**prepare)

@@ -58,6 +58,7 @@ class ContinuousTempering(AbstractMethod):
     variant: str = eqx.field(static=True)
     kernel: AbstractKernel
     base: AbstractBase | None
+    """None for the target's own, or for one that is not fitted yet."""
     log_zeta: Float[np.ndarray, ""] | None
     fits_base: bool = eqx.field(static=True)
     step_size: float | None = eqx.field(static=True)
@@ -116,27 +117,29 @@ class ContinuousTempering(AbstractMethod):
 
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
         """Whether the base is positive."""
-        tempered = target if self.base is None else target.with_base(self.base)
-        return jnp.isfinite(jax.vmap(tempered.path_point)(x).log_base)
+        return jnp.isfinite(jax.vmap(self.tempered(target).path_point)(x).log_base)
 
     def prepare(
         self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
         """Fit the base and ζ, unless both are given."""
-        base = self.base if self.fits_base or self.base is not None else target.base
-        if base is not None and self.log_zeta is not None:
-            return Prepared(self._with(base, self.log_zeta), x, ())
+        needs_base = self.base is None and (self.fits_base or target.base is None)
+        if not needs_base and self.log_zeta is not None:
+            return Prepared(self, x, ())
         say("fitting a normal to the target")
         key_starts, key_fit = jax.random.split(key)
         shift = np.asarray(jax.random.uniform(key_starts, (NUM_STARTS, target.dim), float, -1, 1))
         # From the first chain alone, so that the fit does not depend on how many there are.
         fit = fit_normal(key_fit, target.log_target, x[0, 0] + self.fit_radius * shift)
         log_zeta = np.asarray(fit.log_mass) if self.log_zeta is None else self.log_zeta
+        base = Normal(fit.mean, fit.scale) if needs_base else self.base
+        method = eqx.tree_at(
+            lambda method: (method.base, method.log_zeta), self, (base, log_zeta), is_leaf=lambda leaf: leaf is None
+        )
         notes = [f"log ζ = {float(log_zeta):.2f}, by normal fits from {NUM_STARTS} starts."]
-        if base is None:
-            base = Normal(fit.mean, fit.scale)
+        if needs_base:
             notes.append(f"the base is a normal that covers them, with mean {_short(fit.mean)}.")
-        return Prepared(self._with(base, log_zeta), x, tuple(notes))
+        return Prepared(method, x, tuple(notes))
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the one given point, with β uniform."""
@@ -202,11 +205,14 @@ class ContinuousTempering(AbstractMethod):
         """For tables."""
         return f"continuous tempering, {self.variant}, {type(self.kernel).__name__}"
 
+    def tempered(self, target: Target) -> Target:
+        """The target with the base of the path: this method's, or the target's own."""
+        return target if self.base is None else target.with_base(self.base)
+
     def parts(self, target: Target, x: Float[Array, " d"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
         """log γ0 and Δ = log γ - log γ0 - log ζ."""
-        assert self.base is not None, "prepare comes first"
         assert self.log_zeta is not None, "prepare comes first"
-        path = target.with_base(self.base).path_point(x)
+        path = self.tempered(target).path_point(x)
         return path.log_base, path.delta - self.log_zeta
 
     def log_given_beta(self, target: Target, beta: Float[Array, ""]) -> LogDensity:
@@ -227,11 +233,6 @@ class ContinuousTempering(AbstractMethod):
             return zero_if_invalid(log_base + jax.nn.sigmoid(u) * delta + log_jacobian(u))
 
         return log_density
-
-    def _with(self, base: AbstractBase, log_zeta: Float[np.ndarray, ""]) -> "ContinuousTempering":
-        return eqx.tree_at(
-            lambda method: (method.base, method.log_zeta), self, (base, log_zeta), is_leaf=lambda leaf: leaf is None
-        )
 
 
 def log_jacobian(u: Float[Array, ""]) -> Float[Array, ""]:
