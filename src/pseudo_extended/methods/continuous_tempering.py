@@ -251,7 +251,7 @@ def draw_beta(key: Key[Array, ""], delta: Float[Array, ""]) -> Float[Array, ""]:
 def log_end_densities(delta: Float[Array, "*batch"]) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
     """log p_0 and log p_1: the density ∝ exp(β Δ) on [0, 1] at its two ends.
 
-    >>> [float(part.round(3)) for part in log_end_densities(jnp.asarray(-2.0))]
+    >>> [round(float(part), 3) for part in log_end_densities(jnp.asarray(-2.0))]
     [0.839, -1.161]
     """
     rate = jnp.abs(delta)
