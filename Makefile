@@ -8,7 +8,7 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: demo test test-all lint types layers unit typed-tests install install-dev benchmark clean
+.PHONY: demo test test-all lint types layers unit typed-tests install install-dev benchmark compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
@@ -53,6 +53,10 @@ typed-tests: install-dev ## The proofs, with array shapes checked at run time
 
 benchmark: install
 	$(BIN)/python benchmarks/overhead.py
+
+compare: install ## Ours beside the paper's target under Stan; needs a C++ compiler, and half an hour
+	$(PIP) --editable '.[stan]'
+	$(BIN)/python benchmarks/paper_vs_ours.py
 
 clean:
 	rm -rf $(VENV) .venv-ci output .pytest_cache .ruff_cache .hypothesis

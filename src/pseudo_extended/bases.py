@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, Shaped
 
 from pseudo_extended import checks
+from pseudo_extended.randomness import normals_and_uniforms
 
 LOG_2PI = float(np.log(2 * np.pi))
 
@@ -178,11 +179,9 @@ class NormalMixture(AbstractBase):
     def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
         """An exact draw."""
         del unconstrain
-        key_component, key_noise = jax.random.split(key)
+        noise, uniform = normals_and_uniforms(key, dim, 1)
         share = jnp.cumsum(jnp.exp(jnp.asarray(self.log_weights)))
-        uniform = jax.random.uniform(key_component, dtype=float) * share[-1]
-        component = jnp.minimum(jnp.sum(share <= uniform), share.shape[0] - 1)
-        noise = jax.random.normal(key_noise, (dim,), dtype=float)
+        component = jnp.minimum(jnp.sum(share <= uniform[0] * share[-1]), share.shape[0] - 1)
         scale = jnp.asarray(self.scales)[component]
         return jnp.asarray(self.means)[component] + (scale @ noise if scale.ndim == 2 else scale * noise)
 

@@ -37,6 +37,11 @@ METHODS = {
     "plain, mixture": pe.Plain(pe.Mixture([pe.MALA(), pe.RandomWalk()])),
     "pseudo-extended": pe.PseudoExtended(pe.Tempered(0.05), pe.NUTS(), 3),
     "pseudo-extended, cycle": pe.PseudoExtended(pe.Fixed(0.3), pe.Cycle([pe.MALA(), pe.RandomWalk()]), 2),
+    "index Gibbs": pe.IndexGibbs(3, base="target", instrument=pe.Tempered(0.1), width=1),
+    "index Gibbs, ladder of NUTS": pe.IndexGibbs(
+        3, pe.NUTS(4), pe.Ladder([0.1, 0.5, 1.0]), base="target", metric="diagonal", width=1
+    ),
+    "index Gibbs, random walk": pe.IndexGibbs(2, pe.RandomWalk(), pe.Fixed(0.2), base="target", width=1),
 }
 NUM_PARTICLES = 4
 

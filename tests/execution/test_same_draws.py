@@ -29,6 +29,7 @@ METHODS = {
     "plain random walk": pe.Plain(pe.RandomWalk()),
     "cycle": pe.PseudoExtended(pe.Stratified(0.05), pe.Cycle([pe.MALA(), pe.RandomWalk()]), 3),
     "vectorised": pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, width=3),
+    "index Gibbs": pe.IndexGibbs(4),
 }
 
 

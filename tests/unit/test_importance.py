@@ -27,7 +27,7 @@ def result_with(x, log_importance, log_weights=None):
         method="numbers",
         seed=0,
         seconds={},
-        interrupted=False,
+        stopped=None,
         doubts=(),
     )
 

@@ -234,7 +234,7 @@ def make(log_weights, values=None, names="x", seed=0, statistics=None, **options
         method="by hand",
         seed=seed,
         seconds={"compile": 0.0, "run": 0.0},
-        interrupted=False,
+        stopped=None,
         doubts=(),
     )
 

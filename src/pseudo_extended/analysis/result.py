@@ -18,6 +18,8 @@ from pseudo_extended.analysis.estimates import Estimate
 from pseudo_extended.analysis.evidence import log_evidence
 from pseudo_extended.analysis.series import r_hat
 from pseudo_extended.analysis.to_arviz import build_arviz
+from pseudo_extended.analysis.travel import Travel, travel
+from pseudo_extended.analysis.travel import sentences as travel_sentences
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
 from pseudo_extended.weights import draw_index, draw_rows, importance, log_normalise, normalise
@@ -46,8 +48,8 @@ class Result:
     """The seed that gives these draws again."""
     seconds: dict[str, float]
     """What was waited for: compiling, and running (warm-up and draws)."""
-    interrupted: bool
-    """Whether Ctrl-C ended the run before its time."""
+    stopped: str | None
+    """What ended the run before all its draws: "interrupted" (Ctrl-C), "time_limit", "enough" (target_ess), or None."""
     doubts: tuple[str, ...]
     """What looked doubtful before the run."""
     notes: tuple[str, ...] = ()
@@ -63,6 +65,11 @@ class Result:
     def points(self) -> PyTree:
         """The points in the user's own space and structure; every leaf has leading axes (chain, draw, particle)."""
         return self._map(lambda position: position)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the run before its time."""
+        return self.stopped == "interrupted"
 
     @property
     def num_chains(self) -> int:
@@ -122,8 +129,9 @@ class Result:
         """
         if "evidence_top" not in self.statistics:
             raise ValueError(
-                "log_evidence needs a method that reaches a base: pe.ParallelTempering or pe.SimulatedTempering with "
-                f"betas that start at 0, or pe.AnnealedImportance; got {self.method}."
+                "log_evidence needs a method that reaches a base: the default, pe.IndexGibbs(), or "
+                "pe.ParallelTempering or pe.SimulatedTempering with betas that start at 0, or pe.AnnealedImportance; "
+                f"got {self.method}."
             )
         return log_evidence(self.statistics["evidence_top"], self.statistics["evidence_bottom"])
 
@@ -178,9 +186,17 @@ class Result:
         found = diagnose(self.unconstrained, within, self.statistics, self._r_hat, ess, self.labels)
         if self.log_importance is not None:
             found += diagnose_importance(self.log_importance)
-        if self.interrupted:
-            found.insert(0, f"interrupted: {self.num_draws} draws of each chain were kept.")
+        if self.travel is not None:
+            found += travel_sentences(self.travel, self.num_draws)
+        if self.stopped in ("interrupted", "time_limit"):
+            how = "interrupted" if self.stopped == "interrupted" else "stopped by time_limit"
+            found.insert(0, f"{how}: {self.num_draws} draws of each chain were kept.")
         return (*self.doubts, *found)
+
+    @cached_property
+    def travel(self) -> Travel | None:
+        """How the pseudo-samples travelled between base and target; None for methods without a path."""
+        return travel(self.statistics)
 
     def resample_index(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
         """Which pseudo-sample stands for each draw, drawn by its weights."""
@@ -193,7 +209,7 @@ class Result:
         largest = self.log_importance.max(axis=1, keepdims=True)
         if not np.all(np.isfinite(largest)):
             raise ValueError("resampling needs a draw with positive weight in every chain; one chain has none.")
-        rng = np.random.default_rng([self._rng(seed).integers(2**63), 1])
+        rng = np.random.default_rng([int(self._rng(seed).integers(2**63)), 1])
         return draw_rows(np.exp(self.log_importance - largest), rng)
 
     def resample(self, *, seed: int = 0) -> PyTree:

@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended.kernels.abstract import AbstractKernel, KernelParameters, KernelState
 from pseudo_extended.kernels.hamiltonian import HMC, MALA
+from pseudo_extended.randomness import normals_and_uniforms
 from pseudo_extended.target import Target
 
 
@@ -98,12 +99,11 @@ def refresh(
 
     Returns the points, the acceptance rates, and whether the target is positive at what was proposed.
     """
-    key_draw, key_accept = jax.random.split(key)
-    keys = jax.random.split(key_draw, beta.shape[0])
-    fresh = jax.vmap(lambda key: evaluate(draw_base(key)))(keys)
+    keys = jax.random.split(key, beta.shape[0] + 1)
+    fresh = jax.vmap(lambda key: evaluate(draw_base(key)))(keys[1:])
     valid = fresh.is_valid()
     rate = jnp.where(valid, jnp.exp(jnp.minimum(beta * (fresh.delta - state.delta), 0.0)), 0.0)
-    accepted = jax.random.uniform(key_accept, beta.shape, dtype=float) < rate
+    accepted = jax.random.uniform(keys[0], beta.shape, dtype=float) < rate
     return _select(accepted, fresh, state), rate, valid
 
 
@@ -121,10 +121,8 @@ def _hmc(
     Jitter keeps trajectories from returning to where they began, as they do for a normal density when their length
     is a multiple of its period.
     """
-    key_momentum, key_uniform = jax.random.split(key)
-    start = jax.random.normal(key_momentum, state.x.shape, dtype=float)
-    uniform = jax.random.uniform(key_uniform, (2, *beta.shape), dtype=float)
-    size = step_size * (0.6 + 0.8 * uniform[0]) if num_steps > 1 else step_size
+    start, uniform = normals_and_uniforms(key, state.x.shape[-1], 2, batch=beta.shape)
+    size = step_size * (0.6 + 0.8 * uniform[:, 0]) if num_steps > 1 else step_size
 
     def leapfrog(_: int, carry: tuple[PathState, Float[Array, "particle d"]]) -> tuple[PathState, Array]:
         now, momentum = carry
@@ -139,7 +137,7 @@ def _hmc(
     gained = jnp.where(valid & ~jnp.isnan(gained), gained, -jnp.inf)
     rate = jnp.exp(jnp.minimum(gained, 0.0))
     info = MoveInfo(rate, -gained > MAX_ENERGY_ERROR, ~valid, jnp.full(beta.shape, float(num_steps)))
-    return _select(uniform[1] < rate, end, state), info
+    return _select(uniform[:, 1] < rate, end, state), info
 
 
 def _kernel_move(

@@ -36,7 +36,6 @@ from pseudo_extended.warmup.temperatures import (
     start_adaptation,
 )
 
-
 NUM_CELLS = 32
 NUM_KNOTS = 9
 DENSE_METRIC_UP_TO = 16
@@ -59,7 +58,7 @@ class IndexState(NamedTuple):
     points: PathState
     t: Float[Array, " particle"]
     """Places on the path; that of the target's pseudo-sample means nothing, it is at the target."""
-    index: Int[Array, ""]
+    carrier: Int[Array, ""]
     log_weight: Float[Array, " particle"]
     """log γ(x)/q(x) with the temperature integrated out, where it is free."""
     last: "IndexInfo"
@@ -197,7 +196,7 @@ class IndexGibbs(AbstractMethod):
         """Move every pseudo-sample, refresh it from the base, then draw the index and the temperatures."""
         state, parameters = chain.state, chain.parameters
         key_move, key_refresh, key_index = jax.random.split(key, 3)
-        carrier = jnp.arange(self.num_particles) == state.index
+        carrier = jnp.arange(self.num_particles) == state.carrier
         t = jnp.where(carrier, 1.0, state.t)
         beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
         step_size = jnp.exp(on_path(parameters.log_step, t))
@@ -208,9 +207,7 @@ class IndexGibbs(AbstractMethod):
         own = self._own_target(target, parameters)
         if own.base is not None and own.base.can_sample:
             points, rate, valid = refresh(key_refresh, own.draw_base, evaluate, points, beta)
-        info = state.last._replace(
-            beta=beta, carrier=carrier, t=t, move=moved, refresh_rate=rate, refresh_valid=valid
-        )
+        info = state.last._replace(beta=beta, carrier=carrier, t=t, move=moved, refresh_rate=rate, refresh_valid=valid)
         state = self._draw_index(key_index, parameters.path, points, state.t, info)
         return state, state.last
 
@@ -239,7 +236,7 @@ class IndexGibbs(AbstractMethod):
     def points(self, target: Target, state: IndexState) -> WeightedPoints:
         """All pseudo-samples, weighted by γ(x)/q(x)."""
         info = state.last
-        carried = state.points.log_density(jnp.ones_like(state.t))[state.index]
+        carried = state.points.log_density(jnp.ones_like(state.t))[state.carrier]
         statistics = {
             "lp": carried,
             "beta": info.beta,
@@ -317,7 +314,9 @@ class IndexGibbs(AbstractMethod):
 
     def _rungs(self) -> Int[np.ndarray, " particle"]:
         """The node of the path at which each pseudo-sample stays, for fixed temperatures."""
-        return np.arange(self.num_particles) if isinstance(self.instrument, Ladder) else np.zeros(self.num_particles, int)
+        return (
+            np.arange(self.num_particles) if isinstance(self.instrument, Ladder) else np.zeros(self.num_particles, int)
+        )
 
     def _fixed_path(self) -> Path:
         """Fixed temperatures as nodes of a path, with the target behind them."""

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Key
 
 from pseudo_extended.bases import NormalMixture
 from pseudo_extended.compiled import compile_once
-from pseudo_extended.kernels import HMC, MALA, NUTS, AbstractKernel
+from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
 from pseudo_extended.kernels.path_moves import evaluator
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.annealing import Annealed, anneal
@@ -102,25 +102,26 @@ def prepare_path(
     """Learn the base if there is none, and the path from it to the target."""
     key_starts, key_pilots = jax.random.split(key)
     keys = iter(jax.random.split(key_pilots, 8))
+    annealed = _Annealer(preparation, target, x)
     if not preparation.learns_base:
         say("annealing along the path")
-        pilot = _anneal(next(keys), preparation, target, None, x, _name_of_own(target))
+        pilot = annealed(next(keys), None, _name_of_own(target))
         return PreparedPath(None, pilot.annealed, (pilot.says(),))
     say("looking for modes")
     search = _Search(target, gradient=preparation.kernel.uses_gradient)
     modes = search.from_starts(key_starts, x)
     say("annealing from a broad normal")
-    broad = _anneal(next(keys), preparation, target, broad_base(modes), x, "a broad normal")
+    broad = annealed(next(keys), broad_base(modes), "a broad normal")
     candidates = [broad]
     if target.base is not None and target.base.can_sample:
         say("annealing from the prior")
-        candidates.append(_anneal(next(keys), preparation, target, None, x, "the prior"))
+        candidates.append(annealed(next(keys), None, "the prior"))
     population = np.asarray(broad.annealed.population.x)
     modes = search.again(modes, population)
     if modes.unseen <= MAX_UNSEEN:
         say(f"annealing from {len(modes.x)} modes")
         base = mixture_base(modes, population, MAX_MODES)
-        candidates.append(_anneal(next(keys), preparation, target, base, x, f"a mixture at {len(modes.x)} modes"))
+        candidates.append(annealed(next(keys), base, f"a mixture at {len(modes.x)} modes"))
     best = choose(candidates)
     notes = [pilot.says() for pilot in candidates]
     if modes.unseen > MAX_UNSEEN:
@@ -128,11 +129,11 @@ def prepare_path(
     if best.base is not None:
         say("annealing once more")
         base = refit(best.base, np.asarray(best.annealed.population.x), is_broad=best is broad)
-        again = _anneal(next(keys), preparation, target, base, x, f"{best.name}, refitted")
+        again = annealed(next(keys), base, f"{best.name}, refitted")
         notes.append(again.says())
         best = choose([best, again])
     notes.append(f"chosen: {best.name}.")
-    base = None if best.base is None else pad_components(best.base)
+    base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > 2 else 2)
     return PreparedPath(base, best.annealed, tuple(notes))
 
 
@@ -221,25 +222,31 @@ class _Search:
         return Modes(best[None], np.max(values)[None], covariance[None], np.ones(1, int))
 
 
-def _anneal(
-    key: Key[Array, ""],
-    preparation: Preparation,
-    target: Target,
-    base: NormalMixture | None,
-    x: Float[np.ndarray, "start d"],
-    name: str,
-) -> Pilot:
-    can_sample = base is not None or (target.base is not None and target.base.can_sample)
-    kernel = preparation.kernel
-    if isinstance(kernel, NUTS):  # all points move alike in the pilot
-        kernel = HMC(8, target_acceptance=float(kernel.target_acceptance[0]))
-    num_moves = 3 if isinstance(kernel, HMC) else 12
+class _Annealer:
+    """Anneals a target from any base; one program for all learned bases with the same number of components."""
 
-    arrays, structure = jax.tree.flatten(None if base is None else pad_components(base))
+    def __init__(self, preparation: Preparation, target: Target, x: Float[np.ndarray, "start d"]):
+        kernel = preparation.kernel
+        if isinstance(kernel, NUTS):  # all points move alike in the pilot
+            kernel = HMC(8, target_acceptance=float(kernel.target_acceptance[0]))
+        self.kernel, self.preparation, self.target = kernel, preparation, target
+        self.x = jnp.asarray(x)
+        self.programs: dict[Any, Callable[..., Annealed]] = {}
 
-    def run(arrays: Any, key: Any, x: Any) -> Annealed:
+    def __call__(self, key: Key[Array, ""], base: NormalMixture | None, name: str) -> Pilot:
+        """One pass."""
+        padded = None if base is None else pad_components(base, 8 if self.target.dim > 16 else MAX_MODES + 8)
+        arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, padded))
+        shape = (structure, *(array.shape for array in arrays))
+        if shape not in self.programs:
+            run = partial(self._run, structure)
+            [self.programs[shape]] = compile_once(jax.jit(run).lower(arrays, key, self.x))
+        return Pilot(name, base, jax.block_until_ready(self.programs[shape](arrays, key, self.x)))
+
+    def _run(self, structure: Any, arrays: list[Array], key: Key[Array, ""], x: Float[Array, "start d"]) -> Annealed:
         base = jax.tree.unflatten(structure, arrays)
-        own = target if base is None else target.with_base(base)
+        own = self.target if base is None else self.target.with_base(base)
+        can_sample = own.base is not None and own.base.can_sample
         key_draw, key_anneal = jax.random.split(key)
         if can_sample:
             starts = jax.vmap(own.draw_base)(jax.random.split(key_draw, NUM_POINTS))
@@ -247,19 +254,15 @@ def _anneal(
             starts = x[jnp.arange(NUM_POINTS) % x.shape[0]]
         return anneal(
             key_anneal,
-            kernel,
-            evaluator(own, gradient=kernel.uses_gradient),
+            self.kernel,
+            evaluator(own, gradient=self.kernel.uses_gradient),
             starts,
-            beta_min=preparation.beta_min,
+            beta_min=self.preparation.beta_min,
             num_islands=NUM_ISLANDS,
-            num_moves=num_moves,
+            num_moves=3 if isinstance(self.kernel, HMC) else 12,
             num_first_moves=10 if can_sample else 100,
-            dense=preparation.dense,
+            dense=self.preparation.dense,
         )
-
-    arrays = [jnp.asarray(array) for array in arrays]
-    [program] = compile_once(jax.jit(run).lower(arrays, key, jnp.asarray(x)))
-    return Pilot(name, base, jax.block_until_ready(program(arrays, key, jnp.asarray(x))))
 
 
 def _name_of_own(target: Target) -> str:

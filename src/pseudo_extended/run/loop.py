@@ -1,6 +1,7 @@
 """The loop: chains over cores, chunk by chunk, the one furthest behind first."""
 
 import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -19,12 +20,16 @@ CHUNK_SECONDS = 0.3
 
 
 class Plan(NamedTuple):
-    """How long to run, and how it is cut up; only the first two change what comes out."""
+    """How long to run, and how it is cut up."""
 
     num_warmup: int
     num_draws: int
     capacity: int
     cores: int
+    is_enough: Callable[[Record], bool] | None = None
+    """Asked about the draws there are, at milestones that depend on nothing but their number."""
+    time_limit: float | None = None
+    """Seconds after which the run ends with what it has."""
 
 
 class Keys(NamedTuple):
@@ -54,7 +59,24 @@ class Finished(NamedTuple):
     """All draws of all chains, as NumPy arrays with leading axes (chain, draw)."""
 
     record: Record
-    interrupted: bool
+    stopped: str | None
+    """What ended the run before all draws were made: "interrupted", "time_limit", "enough", or nothing."""
+
+
+def milestones(num_draws: int) -> Iterator[int]:
+    """Numbers of draws at which a run may end early: 100, 150, 225 and so on.
+
+    >>> list(milestones(500))
+    [100, 150, 225, 337]
+    """
+    milestone = 100
+    while milestone < num_draws:
+        yield milestone
+        milestone = milestone * 3 // 2
+
+
+class NoDrawsError(Exception):
+    """The run ended before every chain had a draw."""
 
 
 def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, reporter: Reporter) -> Finished:
@@ -65,7 +87,10 @@ def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, rep
     """
     total = plan.num_warmup + plan.num_draws
     warmup_plan = stages(plan.num_warmup)
-    began, divergences, interrupted = time.monotonic(), 0, False
+    began, divergences = time.monotonic(), 0
+    ahead = milestones(plan.num_draws) if plan.is_enough is not None else iter(())
+    milestone = next(ahead, None)
+    stopped: str | None = None
 
     def advance(lane: Lane) -> tuple[Lane, int]:
         with double_precision():
@@ -75,11 +100,13 @@ def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, rep
     with ThreadPoolExecutor(plan.cores) as pool:
         while waiting or running:
             try:
-                while waiting and not interrupted and len(running) < plan.cores:
+                if plan.time_limit is not None and time.monotonic() - began > plan.time_limit:
+                    stopped = stopped or "time_limit"
+                while waiting and stopped is None and len(running) < plan.cores:
                     lane = min(waiting, key=lambda lane: lane.done)
                     waiting.remove(lane)
                     running.add(pool.submit(advance, lane))
-                if interrupted and not running:
+                if stopped is not None and not running:
                     break
                 finished, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
                 for future in finished:
@@ -89,15 +116,20 @@ def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, rep
                         waiting.append(lane)
                 if finished:
                     done = sum(lane.done for lane in lanes)
-                    warming = min(lane.done for lane in lanes) < plan.num_warmup
+                    behind = min(lane.done for lane in lanes)
                     rate = done / max(time.monotonic() - began, 1e-9)
-                    reporter.show(Status(done, total * len(lanes), warming, divergences, rate))
+                    reporter.show(Status(done, total * len(lanes), behind < plan.num_warmup, divergences, rate))
+                    while milestone is not None and behind - plan.num_warmup >= milestone and stopped is None:
+                        if plan.is_enough is not None and plan.is_enough(_collect(lanes, milestone)):
+                            stopped = "enough"
+                        else:
+                            milestone = next(ahead, None)
             except KeyboardInterrupt:
-                if interrupted:
+                if stopped == "interrupted":
                     raise
-                interrupted = True
+                stopped = "interrupted"
                 reporter.say("stopping after the chunks under way; press Ctrl-C again to lose them")
-    return Finished(_collect(lanes), interrupted)
+    return Finished(_collect(lanes, milestone if stopped == "enough" else None), stopped)
 
 
 def _advance(programs: Programs, lane: Lane, plan: Plan, keys: Keys, warmup_plan: Any) -> int:
@@ -133,12 +165,13 @@ def _to_host(leaf: Array, lane_ndim: int, count: int) -> np.ndarray:
     return (host if lane_ndim else host[None])[:, :count].copy()
 
 
-def _collect(lanes: list[Lane]) -> Record:
-    """The draws that every chain has."""
+def _collect(lanes: list[Lane], most: int | None = None) -> Record:
+    """The draws that every chain has, or at most so many of them."""
     per_lane = [
         jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *lane.records) for lane in lanes if lane.records
     ]
     if len(per_lane) < len(lanes):
-        raise KeyboardInterrupt("interrupted before every chain had a draw: there is nothing to return")
+        raise NoDrawsError
     num_draws = min(record.x.shape[1] for record in per_lane)
+    num_draws = num_draws if most is None else min(num_draws, most)
     return jax.tree.map(lambda *parts: np.concatenate([part[:, :num_draws] for part in parts]), *per_lane)

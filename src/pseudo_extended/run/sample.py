@@ -4,21 +4,27 @@ import os
 import secrets
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
 import numpy as np
 
 from pseudo_extended import checks
+from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
-from pseudo_extended.methods import AbstractMethod, PseudoExtended
+from pseudo_extended.methods import AbstractMethod, IndexGibbs
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.run.loop import Keys, Lane, Plan, run_lanes
+from pseudo_extended.run.loop import Finished, Keys, Lane, NoDrawsError, Plan, run_lanes
 from pseudo_extended.run.preflight import check_densities
-from pseudo_extended.run.program import build_programs, capacity_for
-from pseudo_extended.run.progress import reporter
+from pseudo_extended.run.program import Programs, Record, build_programs, capacity_for
+from pseudo_extended.run.progress import Reporter, reporter
 from pseudo_extended.run.starts import starting_points, target_from
 from pseudo_extended.target import Target
+from pseudo_extended.weights import normalise
+
+MOST_DRAWS = 1_000_000
+"""Of each chain, where a stopping rule and not the user says how many."""
 
 
 @in_double_precision
@@ -27,10 +33,12 @@ def sample(
     init: Any = None,
     *,
     method: AbstractMethod | None = None,
-    draws: int = 1000,
+    draws: int | None = None,
     warmup: int = 1000,
     chains: int = 4,
     seed: int | None = None,
+    target_ess: float | None = None,
+    time_limit: float | None = None,
     thin: int = 1,
     progress: bool = True,
     cores: int | None = None,
@@ -46,12 +54,15 @@ def sample(
             base that can be sampled. With a plain function, a vector is one position, a matrix is a batch of vectors,
             and a dict is one position. Chains that start far apart are the best test of mixing: give a batch or a
             function if a distance of 1 is small for your parameters.
-        method: How to sample; pseudo-extended NUTS with free temperatures and N = 5 unless given.
-        draws: Draws to keep of each chain.
+        method: How to sample; `pe.IndexGibbs()` unless given: pseudo-samples that travel along a learned path.
+        draws: Draws to keep of each chain: 1,000 unless given, or as many as a stopping rule asks for.
         warmup: Iterations before them, in which step sizes and metric are tuned.
         chains: Independent chains.
         seed: A non-negative integer, which fixes every draw: draw t of chain c does not depend on `draws`, `chains`,
             `cores` or `chunk`. None takes a seed from the operating system; `result.seed` tells which.
+        target_ess: Stop when the mean of every coordinate has this effective sample size. It is looked at after 100,
+            150, 225, … draws of each chain, so where it stops does not depend on how the run is scheduled.
+        time_limit: Stop after so many seconds of warm-up and draws, with the draws that every chain has.
         thin: Steps for each draw that is kept.
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
         cores: Chains that run at the same time; by default as many as the process may use.
@@ -65,23 +76,29 @@ def sample(
     ...     return jnp.logaddexp(-0.5 * jnp.sum((x - 4) ** 2), -0.5 * jnp.sum((x + 4) ** 2))
     >>> result = pe.sample(log_density, jnp.zeros(1), draws=500, warmup=500, chains=2, seed=1, progress=False)
     >>> result.weights.shape
-    (2, 500, 5)
+    (2, 500, 8)
     """
     if not isinstance(target, Target):
         target, init = target_from(target, init)
     method = checks.instance(
         "method",
-        PseudoExtended() if method is None else method,
+        IndexGibbs() if method is None else method,
         AbstractMethod,
-        "a method: pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
+        "a method: pe.IndexGibbs(), pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
     )
-    num_draws = checks.integer("draws", draws, minimum=1)
+    rules = target_ess is not None or time_limit is not None
+    num_draws = (MOST_DRAWS if rules else 1000) if draws is None else checks.integer("draws", draws, minimum=1)
+    if target_ess is not None:
+        target_ess = checks.real("target_ess", target_ess, low=1)
+    if time_limit is not None:
+        time_limit = checks.real("time_limit", time_limit, low=0, closed="()")
     num_warmup = checks.integer("warmup", warmup, minimum=0)
     num_chains = checks.integer("chains", chains, minimum=1)
     thin = checks.integer("thin", thin, minimum=1)
     checks.choice("progress", progress, (True, False))
     num_cores = _available_cores() if cores is None else checks.integer("cores", cores, minimum=1)
-    capacity = capacity_for(target, method) if chunk is None else checks.integer("chunk", chunk, minimum=1)
+    if chunk is not None:
+        chunk = checks.integer("chunk", chunk, minimum=1)
     seed = secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0)
 
     method.check(target)
@@ -95,10 +112,12 @@ def sample(
         method, x, notes = method.prepare(keys.prepare, target, x, report.say)
         report.say("compiling")
         lanes = _lanes(x, method.width)
+        capacity = capacity_for(target, method) if chunk is None else chunk
         programs = build_programs(target, method, capacity=capacity, thin=thin, x=lanes[0].x)
         compiled = time.perf_counter()
-        plan = Plan(num_warmup, num_draws, capacity, num_cores)
-        finished = run_lanes(programs, lanes, plan, keys, report)
+        is_enough = None if target_ess is None else partial(_has_ess, target_ess, num_chains)
+        plan = Plan(num_warmup, num_draws, capacity, num_cores, is_enough, time_limit)
+        finished = _run(programs, lanes, plan, keys, report)
     finally:
         report.close()
     record = jax.tree.map(lambda leaf: leaf[:num_chains], finished.record)
@@ -111,10 +130,28 @@ def sample(
         method=method.describe(),
         seed=seed,
         seconds={"compile": compiled - clock, "run": time.perf_counter() - compiled},
-        interrupted=finished.interrupted,
+        stopped=finished.stopped,
         doubts=tuple(doubts),
         notes=notes,
     )
+
+
+def _run(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, report: Reporter) -> Finished:
+    """The loop; without a single draw there is nothing to return, and the user is told so."""
+    try:
+        return run_lanes(programs, lanes, plan, keys, report)
+    except NoDrawsError:
+        if plan.time_limit is not None:
+            raise TimeoutError(
+                f"time_limit must leave time for warm-up and a draw of every chain; {plan.time_limit:g} s did not."
+            ) from None
+        raise KeyboardInterrupt("interrupted before every chain had a draw: there is nothing to return") from None
+
+
+def _has_ess(target_ess: float, num_chains: int, record: Record) -> bool:
+    """Whether the mean of every coordinate, on the unconstrained space, has the effective sample size asked for."""
+    x, log_weight = (np.asarray(part)[:num_chains] for part in (record.x, record.log_weight))
+    return bool(np.all(estimates.mean(x, normalise(log_weight)).ess >= target_ess))
 
 
 def _available_cores() -> int:

@@ -61,12 +61,10 @@ def anneal(
     dense: bool,
 ) -> Annealed:
     """Anneal the points `x`, draws from the start of the path or near it, in islands that resample apart."""
-    key_first, key_levels = jax.random.split(key)
     population = jax.vmap(evaluate)(x)
     beta = jnp.asarray(beta_min, float)
-    scale = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
     log_step = jnp.log(0.5) - 0.25 * jnp.log(float(x.shape[1]))
-    population, log_step, rate = _move(key_first, kernel, evaluate, population, beta, log_step, scale, num_first_moves)
+    blank = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
 
     def fill(value: Array) -> Array:
         return jnp.broadcast_to(value, (MAX_LEVELS, *value.shape))
@@ -77,9 +75,9 @@ def anneal(
         jnp.zeros(MAX_LEVELS),
         jnp.zeros((MAX_LEVELS, num_islands)),
         fill(log_step),
-        fill(scale),
-        fill(rate),
-        jnp.asarray(1),
+        fill(blank),
+        jnp.zeros(MAX_LEVELS),
+        jnp.asarray(0),
         jnp.asarray(False),
     )
 
@@ -89,24 +87,23 @@ def anneal(
     def advance(level: _Level) -> _Level:
         key_next, key_resample, key_move = jax.random.split(level.key, 3)
         record, number = level.record, level.record.num_levels
-        beta = record.beta[number - 1]
+        before = jnp.maximum(number - 1, 0)
         delta = jnp.where(level.population.is_valid(), level.population.delta, -jnp.inf)
-        step, kept = _next_step(delta, 1 - beta)
-        by_island = (step * delta).reshape(num_islands, -1)
-        log_z = record.log_z[number - 1] + _log_mean_exp(by_island)
+        # The first level stays where it is and only moves, so that the moves are traced, and compiled, once.
+        step, kept = _next_step(delta, 1 - record.beta[before])
+        step, kept = jnp.where(number == 0, 0.0, step), jnp.where(number == 0, 1.0, kept)
+        by_island = jnp.where(jnp.isneginf(delta), -jnp.inf, step * delta).reshape(num_islands, -1)
         population = _resample(key_resample, level.population, by_island)
-        beta = jnp.where(step >= 1 - beta, 1.0, beta + step)
+        beta = jnp.where(step >= 1 - record.beta[before], 1.0, record.beta[before] + step)
         scale = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
-        population, log_step, rate = _move(
-            key_move, kernel, evaluate, population, beta, level.log_step, scale, num_moves
-        )
-        # The second term keeps some nodes on a stretch where nothing changes.
-        length = record.length[number - 1] + jnp.sqrt(-jnp.log(kept)) + 0.05 * step
+        num = jnp.where(number == 0, num_first_moves, num_moves)
+        population, log_step, rate = _move(key_move, kernel, evaluate, population, beta, level.log_step, scale, num)
         new = Annealed(
             population,
             _put(record.beta, number, beta),
-            _put(record.length, number, length),
-            _put(record.log_z, number, log_z),
+            # The last term keeps some nodes on a stretch where nothing changes.
+            _put(record.length, number, record.length[before] + jnp.sqrt(-jnp.log(kept)) + 0.05 * step),
+            _put(record.log_z, number, record.log_z[before] + _log_mean_exp(by_island)),
             _put(record.log_step, number, log_step),
             _put(record.scale, number, scale),
             _put(record.acceptance, number, rate),
@@ -115,7 +112,7 @@ def anneal(
         )
         return _Level(key_next, population, log_step, new)
 
-    return jax.lax.while_loop(goes_on, advance, _Level(key_levels, population, log_step, record)).record
+    return jax.lax.while_loop(goes_on, advance, _Level(key, population, log_step, record)).record
 
 
 def metric(population: PathState, beta: Float[Array, ""], *, dense: bool, gradient: bool) -> Scale:
@@ -178,7 +175,7 @@ def _move(
     beta: Float[Array, ""],
     log_step: Float[Array, ""],
     scale: Scale,
-    num_moves: int,
+    num_moves: Int[Array, ""],
 ) -> tuple[PathState, Float[Array, ""], Float[Array, ""]]:
     """A few moves of all points, with the step size following the mean acceptance rate."""
     size = population.delta.shape[0]

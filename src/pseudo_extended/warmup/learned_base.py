@@ -88,15 +88,12 @@ def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad
 
 
 def pad_components(base: NormalMixture, multiple: int = 8) -> NormalMixture:
-    """The same density with a number of components that is a multiple of 8, so that programs can be used again.
+    """The same density with a number of components that is a multiple of some number, so that programs can be shared.
 
-    A few more components than the broad normal's two cost nothing next to compiling anew for each number of modes; the
-    first one is split into equal parts.
+    The first component is split into equal parts. A few more cost little next to compiling for each number of modes.
     """
     num = base.num_components
-    missing = -num % multiple if num > 2 else 0
-    if missing == 0:
-        return base
+    missing = -num % multiple
     weights = np.exp(base.log_weights)
     weights[0] /= missing + 1
     repeat = np.concatenate([np.arange(num), np.zeros(missing, int)])

@@ -1,7 +1,7 @@
 """Finding modes: many short ascents from over-dispersed starts, merged, with the curvature at each."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -50,15 +50,15 @@ def ascend(log_density: LogDensity, x: Float[Array, " d"]) -> tuple[Float[Array,
     solver = optax.lbfgs(memory_size=8, linesearch=optax.scale_by_zoom_linesearch(max_linesearch_steps=10))
     value_and_grad = optax.value_and_grad_from_state(loss)
 
-    def climb(carry: tuple[Array, optax.OptState, Array, Array]) -> tuple[Array, optax.OptState, Array, Array]:
+    def climb(carry: Any) -> Any:
         x, state, number, _ = carry
         value, gradient = value_and_grad(x, state=state)
         update, state = solver.update(gradient, state, x, value=value, grad=gradient, value_fn=loss)
         # What the next step may still gain: the ascent need only end well inside the mode.
-        gain = jnp.abs(jnp.sum(gradient * update))
-        return x + update, state, number + 1, gain
+        gain = jnp.abs(jnp.vdot(jnp.asarray(gradient), jnp.asarray(update)))
+        return optax.apply_updates(x, update), state, number + 1, gain
 
-    def goes_on(carry: tuple[Array, optax.OptState, Array, Array]) -> Array:
+    def goes_on(carry: Any) -> Array:
         return (carry[2] < MAX_ITERATIONS) & (carry[3] > 1e-6)
 
     start = (x, solver.init(x), jnp.asarray(0), jnp.asarray(jnp.inf))

@@ -1,0 +1,111 @@
+"""How pseudo-samples travel along the path: switches of the index, round trips, where they were, what was accepted."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from jaxtyping import Bool, Float, Int
+
+Betas = Float[np.ndarray, "chain draw particle"]
+
+HOT = 0.1
+"""The hottest tenth of all temperatures counts as the hot end of the path."""
+
+
+class Travel(NamedTuple):
+    """Mixing along the path, of all chains together."""
+
+    switch_rate: float
+    """The share of draws in which another pseudo-sample took over the target."""
+    round_trips: Int[np.ndarray, " chain"]
+    """Trips from the hot end to the target and back, of all pseudo-samples of each chain."""
+    lowest_beta: float
+    by_temperature: pd.DataFrame
+    """For tenths of the visited temperatures, the hottest first, and last for the target itself: the mean of β, the
+    share of the visits, and the acceptance rates of the local moves and of the refreshments from the base."""
+
+
+def travel(statistics: dict[str, np.ndarray]) -> Travel | None:
+    """What the statistics of a run say; None for a method whose pseudo-samples do not travel."""
+    if not {"index", "beta", "move_acceptance", "refresh_acceptance"} <= statistics.keys():
+        return None
+    index, beta = statistics["index"], statistics["beta"]
+    carries = index[..., None] == np.arange(beta.shape[2])
+    switches = index[:, 1:] != index[:, :-1]
+    return Travel(
+        switch_rate=float(np.mean(switches)) if switches.size else float("nan"),
+        round_trips=round_trips(beta, carries),
+        lowest_beta=float(beta.min()),
+        by_temperature=_by_temperature(beta, carries, statistics["move_acceptance"], statistics["refresh_acceptance"]),
+    )
+
+
+def round_trips(beta: Betas, carries: Bool[np.ndarray, "chain draw particle"]) -> Int[np.ndarray, " chain"]:
+    """How often a pseudo-sample went from the hot end to the target and back.
+
+    >>> beta = np.array([0.0, 0.5, 1.0, 0.5, 0.0, 1.0, 0.0])[None, :, None]
+    >>> round_trips(beta, beta == 1)
+    array([2])
+    """
+    hot = beta <= _hot_end(beta, carries)
+    # +1 at the target, -1 at the hot end; a trip there and back is two changes of sign, in what is left without zeros.
+    ends = np.where(carries, 1, np.where(hot, -1, 0))
+    trips = np.zeros(beta.shape[0], int)
+    for chain in range(beta.shape[0]):
+        for particle in range(beta.shape[2]):
+            visited = ends[chain, :, particle]
+            visited = visited[visited != 0]
+            trips[chain] += np.sum(visited[1:] != visited[:-1]) // 2
+    return trips
+
+
+def sentences(found: Travel, num_draws: int) -> list[str]:
+    """What a user should know about it."""
+    said = []
+    if found.switch_rate == 0:
+        said.append(
+            "one and the same pseudo-sample carried the target in every draw: nothing that the others found has "
+            "reached it; warm up for longer, or give the target a base that is closer to it."
+        )
+    if found.lowest_beta > 0.3:
+        said.append(
+            f"the temperature never went below {found.lowest_beta:.2g}: barriers that need more heat were never "
+            "crossed; lower beta_min, or warm up for longer."
+        )
+    trips = int(found.round_trips.sum())
+    if found.switch_rate > 0 and trips < 10 * len(found.round_trips):
+        said.append(
+            f"the pseudo-samples made {trips} round trips between the hot end of the path and the target in "
+            f"{len(found.round_trips)} chains × {num_draws} draws; below 10 a chain the mass of modes far apart is "
+            "uncertain, whatever the errors say: run longer."
+        )
+    accepted, beta = (found.by_temperature[name].to_numpy() for name in ("move_acceptance", "beta"))
+    worst = int(np.argmin(accepted))
+    if accepted[worst] < 0.2:
+        said.append(
+            f"only {accepted[worst]:.0%} of the local moves were accepted at β around {beta[worst]:.2g}: the step size "
+            "did not settle there; warm up for longer."
+        )
+    return said
+
+
+def _hot_end(beta: Betas, carries: Bool[np.ndarray, "chain draw particle"]) -> float:
+    others = beta[~carries]
+    return float(np.quantile(others, HOT)) if others.size else -1.0
+
+
+def _by_temperature(
+    beta: Betas,
+    carries: Bool[np.ndarray, "chain draw particle"],
+    moved: Betas,
+    refreshed: Betas,
+) -> pd.DataFrame:
+    others = ~carries
+    values = beta[others]
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, 11)))
+    rows = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, max(len(edges) - 2, 0))
+    columns = (("beta", beta), ("move_acceptance", moved), ("refresh_acceptance", refreshed))
+    count = np.bincount(rows)
+    means = {name: np.append(np.bincount(rows, each[others]) / count, each[carries].mean()) for name, each in columns}
+    share = np.append(count, np.sum(carries)) / beta.size
+    return pd.DataFrame({"beta": means.pop("beta"), "share": share, **means})

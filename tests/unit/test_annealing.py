@@ -1,0 +1,134 @@
+"""The pilot: it finds log Z of any size, along the path and at its end, and leaves points of the target."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pseudo_extended as pe
+from pseudo_extended.kernels.path_moves import evaluator
+from pseudo_extended.warmup.annealing import anneal, metric, path_from, tuning_at, tuning_from
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+NUM_POINTS = 256
+
+
+def run(target, kernel=None, dense=False, beta_min=0.0, seed=0):
+    kernel = kernel or pe.HMC(6)
+
+    def both(key):
+        key_draw, key_anneal = jax.random.split(key)
+        x = jax.vmap(target.draw_base)(jax.random.split(key_draw, NUM_POINTS))
+        evaluate = evaluator(target, gradient=kernel.uses_gradient)
+        return anneal(
+            key_anneal,
+            kernel,
+            evaluate,
+            x,
+            beta_min=beta_min,
+            num_islands=4,
+            num_moves=3 if kernel.uses_gradient else 15,
+            num_first_moves=5,
+            dense=dense,
+        )
+
+    return jax.jit(both)(jax.random.key(seed))
+
+
+def normal_target(dim, mean, scale, shift=0.0):
+    def log_density(x):
+        return -0.5 * jnp.sum(((x - mean) / scale) ** 2) + shift
+
+    target = pe.Target(log_density, np.zeros(dim), base=pe.Normal(0.0, 3.0))
+    return target, dim * (0.5 * np.log(2 * np.pi) + np.log(scale)) + shift
+
+
+@pytest.mark.parametrize(
+    ("dim", "scale", "shift"), [(1, 1.0, 1000.0), (2, 1.0, -1e4), (5, 1e-3, 0.0), (100, 1.0, 0.0), (2, 1e-6, 0.0)]
+)
+def test_log_z_and_points(dim, scale, shift):
+    target, log_z = normal_target(dim, 1.0, scale, shift)
+    annealed = run(target, dense=dim < 10)
+    assert bool(annealed.finished)
+    islands = np.asarray(annealed.log_z)[-1]
+    # Five standard errors of four islands, t with 3 degrees of freedom: false alarm 2 %, and seeds are constants.
+    assert abs(islands.mean() - log_z) < 5 * islands.std(ddof=1) / 2 + 0.05
+    x = np.asarray(annealed.population.x)
+    np.testing.assert_allclose(x.mean(axis=0), 1.0, atol=0.5 * scale)
+    np.testing.assert_allclose(x.std(axis=0), scale, rtol=0.5)
+    beta = np.asarray(annealed.beta)[: int(annealed.num_levels)]
+    assert beta[0] == 0
+    assert beta[-1] == 1
+    assert np.all(np.diff(beta) > 0)
+
+
+def test_without_gradients():
+    target, log_z = normal_target(2, 1.0, 0.5)
+    annealed = run(target, pe.RandomWalk())
+    assert abs(float(annealed.log_z[-1].mean()) - log_z) < 0.5
+
+
+def test_path_is_even_in_length_and_g_is_one_over_z():
+    """Z(β) of a normal on the path to a normal is known."""
+    target, _ = normal_target(3, 1.0, 0.2)
+    path = path_from(run(target), 16)
+    beta = np.asarray(path.beta)
+    assert beta[0] == 0
+    assert beta[-1] == 1
+    precision = beta / 0.04 + (1 - beta) / 9
+    centre = beta / 0.04 / precision
+    log_z = 3 * (
+        -(1 - beta) * (0.5 * np.log(2 * np.pi) + np.log(3))
+        + 0.5 * np.log(2 * np.pi / precision)
+        - 0.5 * (beta / 0.04 - precision * centre**2)
+    )
+    np.testing.assert_allclose(path.log_g, log_z[-1] - log_z, atol=0.6)
+    # Thermodynamic length by the variance of Δ in closed form: the cells differ little.
+    fine = np.linspace(0, 1, 20_001)
+    precision = fine / 0.04 + (1 - fine) / 9
+    spread = np.sqrt(
+        3
+        * (
+            0.5 * ((1 / 0.04 - 1 / 9) / precision) ** 2
+            + (1 / 0.04 - fine / 0.04 * (25 - 1 / 9) / precision) ** 2 / precision
+        )
+    )
+    length = np.concatenate([[0], np.cumsum(0.5 * (spread[1:] + spread[:-1]) * np.diff(fine))])
+    cells = np.diff(np.interp(beta, fine, length))
+    assert cells.max() < 3 * np.median(cells)
+
+
+def test_tuning():
+    target, _ = normal_target(3, 1.0, 0.2)
+    annealed = run(target)
+    log_step, scale = tuning_from(annealed, 9)
+    assert log_step.shape == (9,)
+    assert scale.shape == (9, 3)
+    # The metric is the local scale: that of the base at one end and of the target at the other.
+    np.testing.assert_allclose(scale[0], 3.0, rtol=0.3)
+    np.testing.assert_allclose(scale[-1], 0.2, rtol=0.3)
+    at_ends, _ = tuning_at(annealed, jnp.array([0.0, 1.0]))
+    np.testing.assert_allclose(at_ends, log_step[jnp.array([0, -1])])
+
+
+def test_metric_does_not_see_how_far_modes_are_apart():
+    target = pe.Target(
+        lambda x: jnp.logaddexp(-0.5 * jnp.sum((x - 20) ** 2), -0.5 * jnp.sum((x + 20) ** 2)), np.zeros(2)
+    )
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(1000, 2)) + 20 * rng.choice([-1, 1], size=(1000, 1))
+    population = jax.vmap(evaluator(target, gradient=True))(jnp.asarray(x))
+    np.testing.assert_allclose(metric(population, jnp.asarray(1.0), dense=False, gradient=True), 1.0, rtol=0.1)
+
+
+def test_dense_metric_is_the_covariance_of_a_normal():
+    covariance = np.array([[4.0, 1.9], [1.9, 1.0]])
+    precision = np.linalg.inv(covariance)
+    target = pe.Target(lambda x: -0.5 * x @ precision @ x, np.zeros(2))
+    x = np.random.default_rng(0).multivariate_normal(np.zeros(2), covariance, size=20_000)
+    population = jax.vmap(evaluator(target, gradient=True))(jnp.asarray(x))
+    factor = np.asarray(metric(population, jnp.asarray(1.0), dense=True, gradient=True))
+    whitened = np.linalg.solve(factor, np.linalg.solve(factor, covariance).T)
+    # Shrunk by a twentieth towards the diagonal: the worst direction is off by no more than two.
+    assert 0.3 < np.linalg.eigvalsh(whitened).min() <= np.linalg.eigvalsh(whitened).max() < 3

@@ -1,0 +1,226 @@
+"""The default method: its settings, what it prepares, and what it reports."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pseudo_extended as pe
+from pseudo_extended.analysis.travel import Travel, round_trips, sentences, travel
+from pseudo_extended.methods.preparation import MAX_UNSEEN, Pilot, choose
+from pseudo_extended.run.loop import milestones
+from pseudo_extended.warmup.temperatures import adapt_g, adapt_steps
+
+from .sentences import assert_sentence
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda: pe.IndexGibbs(1), ValueError, ("num_particles", "2", "1")),
+        (lambda: pe.IndexGibbs(num_particles="few"), TypeError, ("num_particles", "few")),
+        (
+            lambda: pe.IndexGibbs(kernel=pe.Cycle([pe.HMC(), pe.MALA()])),
+            ValueError,
+            ("kernel", "step size", "Cycle"),
+        ),
+        (lambda: pe.IndexGibbs(instrument=pe.Stratified(0.1)), TypeError, ("instrument", "pe.Tempered", "Stratified")),
+        (lambda: pe.IndexGibbs(instrument=pe.Tempered(log_g=jnp.log)), ValueError, ("log_g", "learns g")),
+        (lambda: pe.IndexGibbs(base="prior"), ValueError, ("base", "auto", "prior")),
+        (lambda: pe.IndexGibbs(metric="full"), ValueError, ("metric", "dense", "full")),
+        (lambda: pe.IndexGibbs(width=0), ValueError, ("width", "1", "0")),
+    ],
+)
+def test_bad_settings(make, error, words):
+    with pytest.raises(error) as caught:
+        make()
+    assert_sentence(caught, *words)
+
+
+def test_without_a_base_nothing_may_be_improper():
+    with pytest.raises(ValueError, match="beta_min") as caught:
+        pe.sample(lambda x: -jnp.sum(x**2), np.zeros(2), method=pe.IndexGibbs(base="target"), progress=False)
+    assert_sentence(caught, "beta_min", "without a base")
+
+
+class TestLearningTheBase:
+    def learns(self, target, **settings):
+        return pe.IndexGibbs(**settings).learns_base(target)
+
+    def test_a_plain_target(self):
+        target = pe.Target(lambda x: -jnp.sum(x**2), np.zeros(2))
+        assert self.learns(target)
+        assert not self.learns(target, base="target")
+
+    def test_a_base_given_by_the_user_wins(self):
+        assert not self.learns(pe.Target(lambda x: -jnp.sum(x**2), np.zeros(2), base=pe.Normal()))
+
+    def test_a_prior_is_one_candidate(self):
+        target = pe.Target(
+            example=np.zeros(2), log_prior=lambda x: -jnp.sum(x**2), log_likelihood=lambda x: -jnp.sum(x)
+        )
+        assert self.learns(target)
+
+
+def pilot(name, length, log_z, spread=0.0, finished=True):
+    islands = np.array([[log_z - spread, log_z + spread, log_z - spread, log_z + spread]])
+    annealed = pe.warmup.annealing.Annealed(
+        None, None, np.array([length]), islands, None, None, None, 1, np.asarray(finished)
+    )
+    return Pilot(name, None, annealed)
+
+
+class TestChoosing:
+    def test_the_shortest_path_wins(self):
+        assert choose([pilot("long", 5.0, 0.0), pilot("short", 1.0, 0.1)]).name == "short"
+
+    def test_unless_it_misses_something(self):
+        assert choose([pilot("all", 5.0, 0.0), pilot("some", 1.0, -3.0)]).name == "all"
+
+    def test_an_error_is_no_reason(self):
+        assert choose([pilot("long", 5.0, 0.0, 0.1), pilot("short", 1.0, -1.5, 2.0)]).name == "short"
+
+    def test_a_path_that_did_not_arrive_is_chosen_last(self):
+        assert choose([pilot("arrived", 9.0, 0.0), pilot("did not", 1.0, 0.0, finished=False)]).name == "arrived"
+
+    def test_limit_of_listing(self):
+        assert 0 < MAX_UNSEEN < 1
+
+
+class TestAdaptation:
+    def test_g_falls_where_the_visits_are_and_stays_zero_at_the_target(self):
+        path = pe.path.Path(jnp.linspace(0, 1, 5), jnp.zeros(5))
+        new = adapt_g(path, jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.asarray(1.0))
+        assert new.log_g[0] < new.log_g[1] < new.log_g[2]
+        assert new.log_g[-1] == 0
+
+    def test_even_visits_change_nothing(self):
+        path = pe.path.Path(jnp.linspace(0, 1, 5), jnp.arange(5.0) - 4)
+        np.testing.assert_allclose(adapt_g(path, jnp.full(4, 0.25), jnp.asarray(1.0)).log_g, path.log_g)
+
+    def test_steps_follow_their_own_acceptance(self):
+        log_step, visits = adapt_steps(
+            jnp.zeros(3),
+            jnp.zeros(3),
+            jnp.array([0, 0, 2]),
+            jnp.array([1.0, 0.9, 0.1]),
+            jnp.array([True, True, True]),
+            jnp.asarray(0.8),
+        )
+        assert log_step[0] > 0
+        assert log_step[1] == 0
+        assert log_step[2] < 0
+        np.testing.assert_array_equal(visits, [2, 0, 1])
+
+
+def statistics(beta, index):
+    shape = beta.shape
+    return {
+        "beta": beta,
+        "index": index,
+        "move_acceptance": np.full(shape, 0.8),
+        "refresh_acceptance": 1 - beta,
+    }
+
+
+class TestTravel:
+    rng = np.random.default_rng(0)
+
+    def made(self, low=0.0, switches=True):
+        index = self.rng.integers(4, size=(2, 300)) if switches else np.zeros((2, 300), int)
+        beta = self.rng.uniform(low, 1, size=(2, 300, 4))
+        np.put_along_axis(beta, index[..., None], 1.0, axis=2)
+        return travel(statistics(beta, index))
+
+    def test_healthy(self):
+        found = self.made()
+        assert isinstance(found, Travel)
+        assert 0.6 < found.switch_rate < 0.9
+        assert np.all(found.round_trips > 10)
+        table = found.by_temperature
+        np.testing.assert_allclose(table["share"].sum(), 1)
+        assert table["beta"].is_monotonic_increasing
+        np.testing.assert_allclose(table["share"].iloc[-1], 0.25)
+        np.testing.assert_allclose(table["refresh_acceptance"], 1 - table["beta"], atol=1e-9)
+        assert sentences(found, 300) == []
+
+    def test_too_cold(self):
+        [sentence] = sentences(self.made(low=0.4), 300)
+        assert "the temperature never went below 0.4" in sentence
+
+    def test_stuck_index(self):
+        said = " ".join(sentences(self.made(switches=False), 300))
+        assert "one and the same pseudo-sample" in said
+
+    def test_methods_without_a_path(self):
+        assert travel({"beta": np.ones((1, 2, 3))}) is None
+
+    def test_round_trips(self):
+        carries = np.zeros((1, 6, 2), bool)
+        carries[0, [1, 4], 0] = True
+        beta = np.where(carries, 1.0, 0.5)
+        beta[0, [0, 2, 5], 0] = 0.0
+        np.testing.assert_array_equal(round_trips(beta, carries), [2])
+
+
+def test_milestones_depend_on_the_number_of_draws_only():
+    assert list(milestones(100)) == []
+    assert list(milestones(10_000))[:3] == list(milestones(400))[:3] == [100, 150, 225]
+
+
+@pytest.fixture(scope="module")
+def short_run():
+    def log_density(x):
+        return jnp.logaddexp(-0.5 * jnp.sum((x - 4) ** 2), -0.5 * jnp.sum((x + 4) ** 2))
+
+    def run(**options):
+        given = {"warmup": 200, "chains": 2, "seed": 0, "progress": False}
+        return pe.sample(log_density, jnp.zeros(1), **given | options)
+
+    return run
+
+
+class TestRun:
+    def test_weights_evidence_and_notes(self, short_run):
+        result = short_run(draws=400)
+        np.testing.assert_allclose(result.weights.sum(axis=2), 1)
+        evidence = result.log_evidence
+        assert abs(evidence.value - np.log(2 * np.sqrt(2 * np.pi))) < 5 * evidence.standard_error < 0.5
+        assert any("chosen" in note for note in result.notes)
+        assert result.travel is not None
+        assert result.stopped is None
+
+    def test_target_ess_stops_at_a_milestone_and_is_a_prefix(self, short_run):
+        result = short_run(target_ess=500)
+        assert result.stopped == "enough"
+        assert result.num_draws in list(milestones(100_000))
+        assert np.all(result.mean().ess >= 500)
+        np.testing.assert_array_equal(short_run(draws=result.num_draws).unconstrained, result.unconstrained)
+
+    def test_time_limit_keeps_the_draws(self, short_run):
+        result = short_run(time_limit=1.0)
+        assert result.stopped == "time_limit"
+        assert "time_limit" in result.warnings[0]
+        assert result.num_draws > 0
+
+    def test_time_limit_without_a_draw(self, short_run):
+        with pytest.raises(TimeoutError) as caught:
+            short_run(time_limit=1e-9)
+        assert_sentence(caught, "time_limit", "warm-up")
+
+    def test_parameters_are_frozen_when_the_draws_begin(self):
+        """The chain's parameters before and after a chunk of draws are the same arrays; in warm-up they are not."""
+        target = pe.Target(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2), base=pe.Normal(0.0, 3.0))
+        method = pe.IndexGibbs(3, width=1)
+        x = np.zeros((3, 2))
+        with pe.precision.double_precision():
+            programs = pe.run.program.build_programs(target, method, capacity=16, thin=1, x=x)
+            chain = programs.start(jax.random.key(0), np.asarray(0), x)
+            stages = pe.warmup.stages(16)
+            warm = pe.run.program.chunk_input(jax.random.key(1), 0, 16, 16, stages)
+            warmed, _ = programs.advance(warm, np.asarray(0), chain)
+            draws = pe.run.program.chunk_input(jax.random.key(2), 0, 16, 16, None)
+            drawn, _ = programs.advance(draws, np.asarray(0), warmed)
+        jax.tree.map(np.testing.assert_array_equal, warmed.parameters, drawn.parameters)
+        assert np.any(np.asarray(warmed.parameters.path.log_g) != np.asarray(chain.parameters.path.log_g))
+        assert np.any(np.asarray(drawn.state.points.x) != np.asarray(warmed.state.points.x))

@@ -1,0 +1,125 @@
+"""Ascents, merging and the bases made of them."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pseudo_extended as pe
+from pseudo_extended.warmup.learned_base import (
+    FAR_SHARE,
+    broad_base,
+    mixture_base,
+    moments_base,
+    pad_components,
+    refit,
+)
+from pseudo_extended.warmup.modes import Modes, ascend, curvature, distinct, merge
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def log_density_of(base, x):
+    return jax.vmap(lambda u: base.log_density(u, None, jnp.zeros(())))(jnp.asarray(x))
+
+
+def draw(base, key):
+    return base.draw(key, 2, lambda position: position)
+
+
+def test_ascents_end_at_modes():
+    problem = pe.problems.twenty_modes("a")
+    starts = problem.density.means + 0.3
+    ends, values = jax.vmap(lambda x: ascend(problem.target.log_target, x))(jnp.asarray(starts))
+    nearest = np.min(np.linalg.norm(np.asarray(ends)[:, None] - problem.density.means, axis=2), axis=1)
+    assert np.all(nearest < 0.05)
+    np.testing.assert_allclose(values, jax.vmap(problem.target.log_target)(ends))
+
+
+def test_an_ascent_of_a_density_that_is_not_finite_everywhere():
+    end, value = ascend(lambda x: jnp.sum(jnp.where(x > 0, jnp.log(x) - x, jnp.nan)), jnp.array([0.1, 5.0]))
+    np.testing.assert_allclose(end, 1.0, atol=1e-3)
+    np.testing.assert_allclose(value, -2.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_curvature(dense):
+    matrix = np.array([[3.0, 1.0], [1.0, 2.0]])
+    found = curvature(lambda x: -0.5 * x @ matrix @ x, jnp.ones(2), dense=dense)
+    np.testing.assert_allclose(found, matrix if dense else np.diagonal(matrix), atol=1e-12)
+
+
+def test_distinct_counts_hits_and_drops_what_is_not_finite():
+    x = np.array([[0.0], [1.0], [1.0 + 1e-9], [np.nan], [5.0]])
+    kept, hits = distinct(x, np.array([1.0, 3.0, 2.9, 7.0, -np.inf]), 10)
+    np.testing.assert_array_equal(kept, [1, 0])
+    np.testing.assert_array_equal(hits, [2, 1])
+
+
+def test_merge_joins_what_lies_within_a_mode_and_bounds_flat_directions():
+    x = np.array([[0.0, 0.0], [0.5, 0.0], [9.0, 0.0]])
+    curvatures = np.array([np.diag([1.0, 1e-12])] * 3)
+    modes = merge(x, np.zeros(3), curvatures, np.array([5, 2, 1]), np.array([10.0, 10.0]))
+    np.testing.assert_array_equal(modes.x, x[[0, 2]])
+    np.testing.assert_array_equal(modes.num_hits, [7, 1])
+    np.testing.assert_allclose(modes.covariance[0], np.diag([1.0, 100.0]), rtol=1e-6)
+    assert modes.unseen == 1 / 8
+
+
+def test_laplace_mass_of_a_normal_is_its_mass():
+    modes = Modes(np.zeros((1, 2)), np.zeros(1), np.diag([4.0, 0.25])[None], np.ones(1, int))
+    np.testing.assert_allclose(modes.log_mass, np.log(2 * np.pi))
+
+
+TWO = Modes(
+    np.array([[-5.0, 0.0], [5.0, 0.0]]),
+    np.zeros(2),
+    np.array([np.eye(2), 0.25 * np.eye(2)]),
+    np.array([10, 10]),
+)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_learned_bases_are_normalised_and_draw_from_themselves(dense):
+    modes = TWO if dense else TWO._replace(covariance=np.array([np.ones(2), np.full(2, 0.25)]))
+    points = np.random.default_rng(0).normal(size=(500, 2)) * 0.7 + TWO.x[np.arange(500) % 2]
+    mixture = mixture_base(modes, points, 40)
+    learned = [broad_base(modes), mixture, moments_base(points, dense=dense), refit(mixture, points, is_broad=False)]
+    for base in learned:
+        grid = np.linspace(-90, 90, 721)
+        x = np.stack(np.meshgrid(grid, grid), axis=-1).reshape(-1, 2)
+        mass = np.sum(np.exp(np.asarray(log_density_of(base, x)))) * (grid[1] - grid[0]) ** 2
+        np.testing.assert_allclose(mass, 1.0, atol=2e-3)
+        keys = jax.random.split(jax.random.key(0), 20_000)
+        drawn = np.asarray(jax.vmap(partial(draw, base))(keys))
+        mean = np.exp(base.log_weights) @ base.means
+        np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=5 * drawn.std(axis=0).max() / np.sqrt(20_000))
+
+
+def test_refit_moves_weight_to_where_the_points_are():
+    points = np.random.default_rng(0).normal(size=(400, 2)) * 0.5 + TWO.x[1]
+    mixture = mixture_base(TWO, points, 40)
+    weights = np.exp(refit(mixture, points, is_broad=False).log_weights)
+    assert weights[1] > 100 * weights[0] > 0
+
+
+def test_only_so_many_modes_are_kept():
+    rng = np.random.default_rng(0)
+    many = Modes(rng.normal(size=(60, 2)), rng.normal(size=60), np.array([np.eye(2)] * 60), np.ones(60, int))
+    assert mixture_base(many, many.x, 40).num_components == 42
+
+
+def test_padding_changes_nothing():
+    base = mixture_base(TWO, TWO.x + 0.1, 40)
+    padded = pad_components(base)
+    assert padded.num_components == 8
+    x = np.random.default_rng(1).normal(size=(50, 2)) * 5
+    np.testing.assert_allclose(log_density_of(padded, x), log_density_of(base, x), rtol=1e-12)
+
+
+def test_broad_base_has_a_wider_part():
+    base = broad_base(TWO)
+    np.testing.assert_allclose(np.exp(base.log_weights), [1 - FAR_SHARE, FAR_SHARE])
+    assert np.all(np.diagonal(base.scales[1]) > 2 * np.diagonal(base.scales[0]))
