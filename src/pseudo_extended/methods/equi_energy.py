@@ -13,6 +13,7 @@ from pseudo_extended import checks
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.energy_ladder import EnergyLadder
 from pseudo_extended.methods.energy_rings import EnergyRings, draw_points, empty_rings, file_points
+from pseudo_extended.randomness import normals_and_uniforms
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
 
@@ -57,7 +58,8 @@ class EquiEnergy(AbstractMethod):
         jump_probability: Of a jump instead of a step; 5 to 30 % is the paper's advice.
         burn_in: Steps before a chain files its points.
         head_start: Steps in which a chain files before the next one down starts.
-        ring_capacity: Points that a ring holds; memory is K (K + 1) capacity · d doubles a chain.
+        ring_capacity: Points that a ring holds; memory is K (K + 1) capacity · d doubles a chain, which
+            are copied once a chunk.
         width: Chains of a run that one program advances; four, as a step is cheap and the same for all.
 
     Three things are not as in the paper. Rings are reservoirs of `ring_capacity` points, not the whole history. The
@@ -177,14 +179,12 @@ class EquiEnergy(AbstractMethod):
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[EquiEnergyState, EquiEnergyInfo]:
         """One move of every chain that has started; those above the cold one then file where they are."""
         state: EquiEnergyState = chain.state
-        key_walk, key_uniform = jax.random.split(key)
-        # One call for all uniform numbers: each call of the generator costs as much as several cheap densities.
-        for_kind, for_draw, for_accept, for_file = jax.random.uniform(key_uniform, (4, self.num_chains), float)
+        noise, uniform = normals_and_uniforms(key, state.x.shape[1], 4, batch=(self.num_chains,))
+        for_kind, for_draw, for_accept, for_file = uniform.T
         steps_of_chain = self._steps_of_chain(state.num_steps)
         running = steps_of_chain >= 0
 
         ring = self.ladder.ring(state.energy)
-        noise = jax.random.normal(key_walk, state.x.shape, float)
         walked = state.x + jnp.asarray(self.step_size)[:, None] * noise
         drawn, has_points = draw_points(for_draw[1:], state.rings, ring[:-1])
         wants_jump = for_kind[:-1] < self.jump_probability

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.randomness import normals_and_uniforms
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
 
@@ -128,7 +129,7 @@ class RepellingAttracting(AbstractMethod):
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the one given point, with z a draw of q around it."""
-        z = self.propose(key, x[0])
+        z = self.propose(jax.random.normal(key, x[0].shape, float), x[0])
         return Chain(RepellingState(x[0], target.log_target(x[0]), z, target.log_target(z), jnp.asarray(False)), (), ())
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[RepellingState, RepellingInfo]:
@@ -149,12 +150,13 @@ class RepellingAttracting(AbstractMethod):
         """All three in one loop, so that the density is compiled once; it ends early if one of them gives up."""
 
         def propose(moves: ForcedMoves) -> ForcedMoves:
-            key_noise, key_accept = jax.random.split(jax.random.fold_in(key, moves.num_evaluations))
-            point = self.propose(key_noise, moves.centre)
+            key_try = jax.random.fold_in(key, moves.num_evaluations)
+            noise, uniform = normals_and_uniforms(key_try, moves.centre.size, 1)
+            point = self.propose(noise, moves.centre)
             log_density = target.log_target(point)
             ascent = self.log_with_epsilon(log_density) - self.log_with_epsilon(moves.log_density)
             log_accept = jnp.where(moves.phase == 1, ascent, -ascent)
-            accepts = jnp.log(jax.random.uniform(key_accept, dtype=float)) < log_accept
+            accepts = jnp.log(uniform[0]) < log_accept
             arrived = ForcedMoves(
                 phase=moves.phase + 1,
                 num_tries=jnp.zeros_like(moves.num_tries),
@@ -186,9 +188,9 @@ class RepellingAttracting(AbstractMethod):
         """log (π + ε)."""
         return jnp.logaddexp(log_density, self.log_epsilon)
 
-    def propose(self, key: Key[Array, ""], centre: Float[Array, " d"]) -> Float[Array, " d"]:
-        """A draw of q around `centre`."""
-        noise, scale = jax.random.normal(key, centre.shape, float), jnp.asarray(self.scale)
+    def propose(self, noise: Float[Array, " d"], centre: Float[Array, " d"]) -> Float[Array, " d"]:
+        """A draw of q around `centre`, from standard normal numbers."""
+        scale = jnp.asarray(self.scale)
         return centre + (scale @ noise if scale.ndim == 2 else scale * noise)
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: RepellingInfo) -> Chain:
