@@ -20,9 +20,12 @@ from pseudo_extended.kernels import NUTS as NUTS
 from pseudo_extended.kernels import Cycle as Cycle
 from pseudo_extended.kernels import Mixture as Mixture
 from pseudo_extended.kernels import RandomWalk as RandomWalk
+from pseudo_extended.methods import ContinuousTempering as ContinuousTempering
+from pseudo_extended.methods import EquiEnergy as EquiEnergy
 from pseudo_extended.methods import IndexGibbs as IndexGibbs
 from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
+from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
 from pseudo_extended.run.sample import sample as sample
 from pseudo_extended.target import Target as Target
 
@@ -33,8 +36,10 @@ __all__ = [
     "MALA",
     "NUTS",
     "Base",
+    "ContinuousTempering",
     "Cycle",
     "Density",
+    "EquiEnergy",
     "Estimate",
     "ExtendedTarget",
     "Fixed",
@@ -47,6 +52,7 @@ __all__ = [
     "Plain",
     "PseudoExtended",
     "RandomWalk",
+    "RepellingAttracting",
     "Result",
     "Stratified",
     "Target",

@@ -24,7 +24,9 @@ def compile_once(*programs: Lowered) -> list[Callable[..., Any]]:
     if any("callback" in text for text in texts):
         # The text of a program that calls back into Python does not say which function it calls.
         return [program.compile() for program in programs]
-    names = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+    # The text says nothing of arguments that the program does not use, nor of the names in what it returns.
+    shells = [f"{program.in_tree} {program.in_avals} {program.out_tree}" for program in programs]
+    names = [hashlib.sha256((text + shell).encode()).hexdigest() for text, shell in zip(texts, shells, strict=True)]
     with _compiled_lock:
         missing = {name: program for name, program in zip(names, programs, strict=True) if name not in _compiled}
         with ThreadPoolExecutor(max(len(missing), 1)) as pool:

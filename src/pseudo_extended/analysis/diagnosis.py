@@ -18,6 +18,8 @@ def diagnose(
     """One sentence for each thing that a user should know before trusting the numbers."""
     return [
         *_steps(x, statistics),
+        *_rings(statistics),
+        *_forced_moves(statistics),
         *_mixing(weights, r_hat, ess, labels),
         *_pseudo_samples(x, weights),
     ]
@@ -60,6 +62,34 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
             "shows like this."
         )
     return sentences
+
+
+def _rings(statistics: dict[str, np.ndarray]) -> list[str]:
+    """The equi-energy sampler: a cold chain that waits, and an H_0 that is none."""
+    sentences = []
+    if "started" in statistics and not np.all(statistics["started"]):
+        waiting = int(np.sum(~statistics["started"]))
+        sentences.append(
+            f"the cold chain of EquiEnergy had not started in {waiting} of {statistics['started'].size} draws, which "
+            "are worth nothing: set warmup to the method's least_warmup, or more."
+        )
+    if "below_first_energy" in statistics and np.any(statistics["below_first_energy"]):
+        sentences.append(
+            "energies of EquiEnergy start above the lowest -log density that was seen: the paper's sampler would be "
+            "biased; here the cold chain is not, but the lowest ring is wider than it was meant to be. Lower the first."
+        )
+    return sentences
+
+
+def _forced_moves(statistics: dict[str, np.ndarray]) -> list[str]:
+    """Repelling-attracting Metropolis: moves that ran out of tries."""
+    share = float(np.mean(statistics.get("gave_up", 0.0)))
+    if share < 0.01:
+        return []
+    return [
+        f"{share:.2g} of the steps of RepellingAttracting gave up a forced move: the draws are right, but few; a "
+        "smaller scale, or more max_tries, may help."
+    ]
 
 
 def _mixing(

@@ -1,0 +1,103 @@
+"""Our equi-energy sampler and repelling-attracting Metropolis beside the numbers that their authors published.
+
+The 20-mode mixture, scenarios (a) and (b), with the published settings: 50,000 draws, 20 runs, RMSE of four moments.
+Each cell shows our RMSE with its Monte Carlo error and the published one. The published number is itself from 20 runs,
+so it has an error too: of an RMSE over R runs with normal errors, 1/√(2R) of itself, and half a unit of its last digit
+by rounding. A cell is marked with * where the two differ by more than two standard errors of their difference: of 16
+cells that agree, about one should be.
+
+Run: python benchmarks/literature.py [--runs 20]
+"""
+
+import argparse
+import time
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import pseudo_extended as pe
+from pseudo_extended.methods import AbstractMethod
+
+DRAWS, PUBLISHED_RUNS = 50_000, 20
+MOMENTS = ("E[X1]", "E[X2]", "E[X1²]", "E[X2²]")
+
+
+class Row(NamedTuple):
+    """One sampler on one scenario."""
+
+    sampler: str
+    scenario: str
+    method: AbstractMethod
+    warmup: int
+    published: tuple[float, float, float, float]
+
+
+def rows() -> list[Row]:
+    """What the papers report; the equi-energy rows as quoted by Tak et al. (2018)."""
+    equi_energy = pe.EquiEnergy.kou_2006()
+    ram_a, ram_b = (pe.RepellingAttracting.tak_2018(scenario) for scenario in "ab")
+    return [
+        Row("EE, Kou et al.", "a", equi_energy, equi_energy.least_warmup, (0.11, 0.14, 1.14, 1.48)),
+        Row("EE, Kou et al.", "b", equi_energy, equi_energy.least_warmup, (0.07, 0.09, 0.75, 0.84)),
+        Row("RAM, Tak et al.", "a", ram_a, 25_000, (0.09, 0.10, 0.90, 1.30)),
+        Row("RAM, Tak et al.", "b", ram_b, 25_000, (0.04, 0.04, 0.26, 0.34)),
+    ]
+
+
+def rmse_of(errors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """RMSE over the first axis, and its standard error by the delta method."""
+    squares = errors**2
+    rmse = np.sqrt(squares.mean(axis=0))
+    return rmse, squares.std(axis=0, ddof=1) / np.sqrt(len(squares)) / (2 * rmse)
+
+
+def differs(rmse: np.ndarray, error: np.ndarray, published: np.ndarray) -> np.ndarray:
+    """Whether ours and theirs are more than two standard errors apart."""
+    rounding = 0.005 / np.sqrt(3)
+    combined = np.sqrt(error**2 + published**2 / (2 * PUBLISHED_RUNS) + rounding**2)
+    return np.abs(rmse - published) > 2 * combined
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Published numbers, run again.")
+    parser.add_argument("--runs", type=int, default=20, help="independent runs of each row (at least 3)")
+    runs = max(parser.parse_args().runs, 3)
+    table = Table(title=f"RMSE over {runs} runs of {DRAWS:,} draws: ours ± its error (published), * where they differ")
+    for heading in ("sampler", "scenario", *MOMENTS, "evaluations a draw", "seconds"):
+        table.add_column(heading)
+    marked = 0
+    for row in rows():
+        problem = pe.problems.twenty_modes(row.scenario)
+        began = time.perf_counter()
+        result = pe.sample(
+            problem.target,
+            lambda key: jax.random.uniform(key, (2,)),
+            method=row.method,
+            draws=DRAWS,
+            warmup=row.warmup,
+            chains=runs,
+            seed=0,
+            progress=False,
+        )
+        seconds = time.perf_counter() - began
+        x = result.points[:, :, 0]
+        estimates = np.concatenate([x.mean(axis=1), (x**2).mean(axis=1)], axis=1)
+        rmse, error = rmse_of(estimates - np.concatenate([problem.mean, problem.second_moment]))
+        apart = differs(rmse, error, np.array(row.published))
+        marked += int(apart.sum())
+        cells = [
+            f"{ours:.3f} ± {theirs_error:.3f} ({theirs:.2f}){'*' if mark else ''}"
+            for ours, theirs_error, theirs, mark in zip(rmse, error, row.published, apart, strict=True)
+        ]
+        evaluations = f"{np.mean(result.statistics['num_evaluations']):.1f}"
+        table.add_row(row.sampler, row.scenario, *cells, evaluations, f"{seconds:.0f}")
+    Console(width=150).print(table)
+    print(f"{marked} of 16 cells differ by more than two standard errors.")
+
+
+if __name__ == "__main__":
+    main()
