@@ -1,25 +1,48 @@
 """Compiled programs, kept and looked up by their text."""
 
 import hashlib
+import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
-from typing import Any
+from threading import Lock, local
+from typing import Any, NamedTuple
 
+import jax
 from jax.stages import Lowered
 
 _compiled: OrderedDict[str, Callable[..., Any]] = OrderedDict()
 _compiled_lock = Lock()
 _MAX_COMPILED = 64
+_clock = local()
 
 
-def compile_once(*programs: Lowered) -> list[Callable[..., Any]]:
-    """The programs, compiled side by side, or from memory if the very same one was compiled before.
+class Job(NamedTuple):
+    """A function to compile for arguments like these."""
 
-    A program is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+
+
+def compile_once(*jobs: Job) -> list[Callable[..., Any]]:
+    """The functions, compiled side by side, or from memory if the very same program was compiled before.
+
+    A function is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
     up by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
     """
+    began = time.perf_counter()
+    try:
+        return _compile([jax.jit(job.function).lower(*job.arguments) for job in jobs])
+    finally:
+        _clock.seconds = seconds_compiling() + time.perf_counter() - began
+
+
+def seconds_compiling() -> float:
+    """The time that this thread has spent tracing and compiling so far."""
+    return getattr(_clock, "seconds", 0.0)
+
+
+def _compile(programs: list[Lowered]) -> list[Callable[..., Any]]:
     texts = [program.as_text() for program in programs]
     if any("callback" in text for text in texts):
         # The text of a program that calls back into Python does not say which function it calls.

@@ -83,7 +83,7 @@ class TestOutput:
         assert (result.num_chains, result.num_draws, result.num_particles) == LEADING
         assert result.seed == 5
         assert not result.interrupted
-        assert set(result.seconds) == {"compile", "run"}
+        assert set(result.seconds) == {"compile", "prepare", "run"}
 
     def test_statistics(self, result):
         assert result.statistics["beta"].shape == LEADING

@@ -47,7 +47,7 @@ class Result:
     seed: int
     """The seed that gives these draws again."""
     seconds: dict[str, float]
-    """What was waited for: compiling, and running (warm-up and draws)."""
+    """What was waited for: `compile`, `prepare` (starts and pilot), and `run` (warm-up and draws)."""
     stopped: str | None
     """What ended the run before all its draws: "interrupted" (Ctrl-C), "time_limit", "enough" (target_ess), or None."""
     doubts: tuple[str, ...]

@@ -19,6 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
 from pseudo_extended.bases import AbstractBase
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels import HMC, AbstractKernel
 from pseudo_extended.kernels.path_moves import MoveInfo, PathState, Scale, evaluator, move, refresh
@@ -184,8 +185,8 @@ class IndexGibbs(AbstractMethod):
             dense=self._dense(target.dim),
         )
         prepared = prepare_path(key, preparation, target, x[0], say)
-        path, log_step, scale = self._tuned(prepared.annealed)
-        parameters = jax.tree.map(jnp.asarray, IndexParameters(prepared.base, path, log_step, scale))
+        [tuned] = compile_once(Job(lambda annealed: self._tuned(annealed), (prepared.annealed,)))
+        parameters = IndexParameters(jax.tree.map(jnp.asarray, prepared.base), *tuned(prepared.annealed))
         num_particles, notes = self.num_particles, prepared.notes
         if self.chooses_particles:
             num_particles = particles_for(float(prepared.annealed.length[-1]), target.dim)

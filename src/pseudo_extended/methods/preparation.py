@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.bases import NormalMixture
-from pseudo_extended.compiled import compile_once
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
 from pseudo_extended.kernels.path_moves import evaluator
 from pseudo_extended.target import Target
@@ -84,12 +84,9 @@ class PreparedPath(NamedTuple):
     def starts(self, key: Key[Array, ""], num_chains: int, num_particles: int) -> Float[np.ndarray, "chain particle d"]:
         """Points of the annealed population for each chain; a chain's own do not depend on how many there are."""
         population = np.asarray(self.annealed.population.x)
-
-        def choose(chain: int) -> np.ndarray:
-            chosen = jax.random.choice(jax.random.fold_in(key, chain), len(population), (num_particles,), replace=False)
-            return population[np.asarray(chosen)]
-
-        return np.stack([choose(chain) for chain in range(num_chains)])
+        seed = np.asarray(jax.random.key_data(key))
+        rngs = [np.random.default_rng([*seed, chain]) for chain in range(num_chains)]
+        return np.stack([population[rng.choice(len(population), num_particles, replace=False)] for rng in rngs])
 
 
 def prepare_path(
@@ -159,8 +156,8 @@ class _Search:
         if gradient:
             starts, places = (jnp.zeros((size, self.dim)) for size in (NUM_ASCENTS, 2 * MAX_MODES))
             self.climb, self.curve = compile_once(
-                jax.jit(jax.vmap(partial(ascend, target.log_target))).lower(starts),
-                jax.jit(jax.vmap(partial(curvature, target.log_target, dense=self.dense))).lower(places),
+                Job(jax.vmap(partial(ascend, target.log_target)), (starts,)),
+                Job(jax.vmap(partial(curvature, target.log_target, dense=self.dense)), (places,)),
             )
 
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
@@ -240,7 +237,7 @@ class _Annealer:
         shape = (structure, *(array.shape for array in arrays))
         if shape not in self.programs:
             run = partial(self._run, structure)
-            [self.programs[shape]] = compile_once(jax.jit(run).lower(arrays, key, self.x))
+            [self.programs[shape]] = compile_once(Job(run, (arrays, key, self.x)))
         return Pilot(name, base, jax.block_until_ready(self.programs[shape](arrays, key, self.x)))
 
     def _run(self, structure: Any, arrays: list[Array], key: Key[Array, ""], x: Float[Array, "start d"]) -> Annealed:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from pseudo_extended.compiled import compile_once
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -91,7 +91,7 @@ def build_programs(
     chunk = chunk_input(key, 0, 0, capacity, None)
     chain = jax.eval_shape(start, arrays, key, numbers, x)
     compiled_start, compiled_advance = compile_once(
-        jax.jit(start).lower(arrays, key, numbers, x), jax.jit(advance).lower(arrays, chunk, numbers, chain)
+        Job(start, (arrays, key, numbers, x)), Job(advance, (arrays, chunk, numbers, chain))
     )
     return Programs(
         lambda key, numbers, x: compiled_start(arrays, key, numbers, x),

@@ -13,6 +13,7 @@ import numpy as np
 from pseudo_extended import checks
 from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
+from pseudo_extended.compiled import seconds_compiling
 from pseudo_extended.methods import AbstractMethod, IndexGibbs
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.loop import Finished, Keys, Lane, NoDrawsError, Plan, run_lanes
@@ -105,7 +106,7 @@ def sample(
     doubts = check_densities(target)
     root = jax.random.key(seed, impl="threefry2x32")
     keys = Keys(*(jax.random.fold_in(root, i) for i in range(len(Keys._fields))))
-    clock = time.perf_counter()
+    clock, compiling = time.perf_counter(), seconds_compiling()
     report = reporter(progress)
     try:
         x = starting_points(target, method, init, keys.start, num_chains)
@@ -114,7 +115,7 @@ def sample(
         lanes = _lanes(x, method.width)
         capacity = capacity_for(target, method) if chunk is None else chunk
         programs = build_programs(target, method, capacity=capacity, thin=thin, x=lanes[0].x)
-        compiled = time.perf_counter()
+        ready, compiling = time.perf_counter(), seconds_compiling() - compiling
         is_enough = None if target_ess is None else partial(_has_ess, target_ess, num_chains)
         plan = Plan(num_warmup, num_draws, capacity, num_cores, is_enough, time_limit)
         finished = _run(programs, lanes, plan, keys, report)
@@ -129,7 +130,11 @@ def sample(
         statistics=record.statistics,
         method=method.describe(),
         seed=seed,
-        seconds={"compile": compiled - clock, "run": time.perf_counter() - compiled},
+        seconds={
+            "compile": compiling,
+            "prepare": ready - clock - compiling,
+            "run": time.perf_counter() - ready,
+        },
         stopped=finished.stopped,
         doubts=tuple(doubts),
         notes=notes,

@@ -10,6 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
 from pseudo_extended.bases import Base
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.run.preflight import explain, explain_instrument
 from pseudo_extended.target import Target, flatten_position
@@ -36,7 +37,7 @@ def starting_points(
     def check(x: Float[Array, "particle d"]) -> tuple[Bool[Array, " particle"], Bool[Array, " particle"]]:
         return jax.vmap(lambda u: _is_finite(target, u, method.needs_gradient))(x), method.covers(target, x)
 
-    checked = jax.jit(jax.vmap(check))
+    [checked] = compile_once(Job(jax.vmap(check), (np.zeros((num_chains, num_particles, target.dim)),)))
     keys = [
         jax.random.fold_in(jax.random.fold_in(key, chain), particle)
         for chain in range(num_chains)

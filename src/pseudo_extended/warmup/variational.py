@@ -13,7 +13,7 @@ import optax
 from jaxtyping import Array, Float, Key
 from scipy.special import softmax
 
-from pseudo_extended.compiled import compile_once
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.kernels import LogDensity
 
 NUM_NOISE = 32
@@ -46,8 +46,8 @@ def fit_normal(key: Key[Array, ""], log_density: LogDensity, starts: Float[np.nd
     half = jax.random.normal(key, (NUM_NOISE // 2, starts.shape[1]), float)
     # Moments of the noise as they should be, so that the fit of a normal, and its bound, are exact.
     noise = jnp.concatenate([half, -half]) / jnp.sqrt(jnp.mean(half**2, axis=0))
-    program = jax.jit(jax.vmap(lambda noise, start: _fit(log_density, noise, start), in_axes=(None, 0)))
-    (compiled,) = compile_once(program.lower(noise, starts))
+    fit = jax.vmap(lambda noise, start: _fit(log_density, noise, start), in_axes=(None, 0))
+    (compiled,) = compile_once(Job(fit, (noise, starts)))
     fits, bound = jax.tree.map(np.asarray, compiled(noise, starts))
     if not np.any(np.isfinite(bound)):
         raise ValueError(
