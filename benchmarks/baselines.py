@@ -16,11 +16,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from overhead import hundred_dimensions
 from rich.console import Console
 from rich.table import Table
 
 import pseudo_extended as pe
+from overhead import hundred_dimensions
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.program import build_programs, chunk_input
