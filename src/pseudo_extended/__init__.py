@@ -19,8 +19,11 @@ from pseudo_extended.kernels import NUTS as NUTS
 from pseudo_extended.kernels import Cycle as Cycle
 from pseudo_extended.kernels import Mixture as Mixture
 from pseudo_extended.kernels import RandomWalk as RandomWalk
+from pseudo_extended.methods import AnnealedImportance as AnnealedImportance
+from pseudo_extended.methods import ParallelTempering as ParallelTempering
 from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
+from pseudo_extended.methods import SimulatedTempering as SimulatedTempering
 from pseudo_extended.run.sample import sample as sample
 from pseudo_extended.target import Target as Target
 
@@ -30,6 +33,7 @@ __all__ = [
     "HMC",
     "MALA",
     "NUTS",
+    "AnnealedImportance",
     "Base",
     "Cycle",
     "Density",
@@ -39,11 +43,13 @@ __all__ = [
     "Ladder",
     "Mixture",
     "Normal",
+    "ParallelTempering",
     "PerParticle",
     "Plain",
     "PseudoExtended",
     "RandomWalk",
     "Result",
+    "SimulatedTempering",
     "Stratified",
     "Target",
     "Tempered",

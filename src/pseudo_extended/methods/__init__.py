@@ -6,5 +6,8 @@ from pseudo_extended.methods.abstract import PilotRecord as PilotRecord
 from pseudo_extended.methods.abstract import Prepared as Prepared
 from pseudo_extended.methods.abstract import StepInfo as StepInfo
 from pseudo_extended.methods.abstract import WeightedPoints as WeightedPoints
+from pseudo_extended.methods.annealed_importance import AnnealedImportance as AnnealedImportance
+from pseudo_extended.methods.parallel_tempering import ParallelTempering as ParallelTempering
 from pseudo_extended.methods.plain import Plain as Plain
 from pseudo_extended.methods.pseudo_extended import PseudoExtended as PseudoExtended
+from pseudo_extended.methods.simulated_tempering import SimulatedTempering as SimulatedTempering
