@@ -51,13 +51,14 @@ def update_sums(
 ) -> LevelSums:
     """One more point, which moved at the level `moved_at` and belongs to all by exp(`log_level`).
 
-    A chain that is led lags behind, the more the less it is tuned; so the last visit to a level replaces those before.
+    A chain that is led stands for all levels around a stop of its sweep, and for no others: exp(δΔ/2) of a point that
+    belongs elsewhere could outweigh anything. It lags behind, too, the more the less it is tuned; so the last visit to
+    a level replaces those before.
     """
-    places = ladder_places(betas)
-    distance = (places - places[moved_at]) * SWEEP / 0.25  # a quarter of the way to the next stop of a sweep
-    log_near = -0.5 * distance**2
-    log_share = jnp.where(sums.free, log_level, log_near)
-    log_keep = jnp.where(sums.free, 0.0, jnp.log(-jnp.expm1(log_near)))
+    stops = jnp.round(ladder_places(betas) * SWEEP)
+    here = (stops == stops[moved_at]) | (jnp.arange(betas.size) == moved_at)
+    log_share = jnp.where(sums.free, log_level, jnp.where(here, 0.0, -jnp.inf))
+    log_keep = jnp.where(~sums.free & here, -jnp.inf, 0.0)
     count, up, down = _terms(betas, delta, log_share + RECENT * jnp.log(sums.num_points + 1.0))
     return LevelSums(
         jnp.logaddexp(sums.log_count + log_keep, count),
