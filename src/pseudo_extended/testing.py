@@ -111,7 +111,7 @@ def _check_vector(name: str, function: Callable[[Any], Any], state: np.ndarray, 
     values: list[Any] = []
     # Traced and not run: one operation after the other would take longer than the compiled test itself.
     jax.eval_shape(lambda state: values.append(function(state)), jnp.asarray(state))
-    value = np.zeros(values[0].shape, values[0].dtype) if isinstance(values[0], jax.core.Tracer) else values[0]
+    value = np.zeros(values[0].shape, values[0].dtype) if isinstance(values[0], jax.Array) else values[0]
     is_vector = isinstance(value, (jax.Array, np.ndarray)) and value.ndim == 1 and value.size > 0
     if not is_vector or value.dtype.kind != "f" or (length is not None and value.size != length):
         raise TypeError(f"{name} of check_invariance must return {expected}; got {checks.describe(value)}.")

@@ -125,7 +125,7 @@ PARALLEL = {
 }
 
 
-@pytest.mark.parametrize("name", PARALLEL)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "NUTS")) for name in PARALLEL])
 def test_parallel_tempering(name):
     make, betas, kernel, swaps = PARALLEL[name]
     report = run_parallel(make(), betas, kernel, swaps)

@@ -193,11 +193,10 @@ class ParallelTempering(AbstractMethod):
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[Replicas, Moves]:
         """Every rung moves, then neighbours swap."""
-        key_move, key_swap = jax.random.split(key)
+        key_base, key_kernels, key_propose, key_accept = jax.random.split(key, 4)
         betas = chain.parameters.betas
-        path, info = self._move(key_move, target, chain.state.path, chain.parameters)
+        path, info = self._move(key_base, key_kernels, target, chain.state.path, chain.parameters)
         acceptance = swap_acceptance(betas, path.delta)
-        key_propose, key_accept = jax.random.split(key_swap)
         proposed = self._propose(key_propose, chain.state.odd, acceptance.size)
         order = swap_order(proposed & (jax.random.uniform(key_accept, acceptance.shape, float) < acceptance))
         path, replica = jax.tree.map(lambda leaf: leaf[order], (path, chain.state.replica))
@@ -264,9 +263,13 @@ class ParallelTempering(AbstractMethod):
         return int(self.reaches_base and target.base is not None and target.base.can_sample)
 
     def _move(
-        self, key: Key[Array, ""], target: Target, path: PathState, parameters: LadderParameters
+        self,
+        key_base: Key[Array, ""],
+        key_kernels: Key[Array, ""],
+        target: Target,
+        path: PathState,
+        parameters: LadderParameters,
     ) -> tuple[PathState, Moves]:
-        key_base, key_kernels = jax.random.split(key)
         first = self._num_drawn(target)
         betas, kernels = parameters.betas[first:], KernelParameters(*parameters[:2])
         keys = jax.random.split(key_kernels, betas.size)
