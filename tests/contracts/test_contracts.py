@@ -37,15 +37,10 @@ METHODS = {
     "plain, mixture": pe.Plain(pe.Mixture([pe.MALA(), pe.RandomWalk()])),
     "pseudo-extended": pe.PseudoExtended(pe.Tempered(0.05), pe.NUTS(), 3),
     "pseudo-extended, cycle": pe.PseudoExtended(pe.Fixed(0.3), pe.Cycle([pe.MALA(), pe.RandomWalk()]), 2),
+    "parallel tempering": pe.ParallelTempering([0.1, 0.4, 1.0], pe.RandomWalk(), metric="dense"),
+    "simulated tempering": pe.SimulatedTempering([0.1, 0.4, 1.0], pe.MALA()),
 }
 NUM_PARTICLES = 4
-METHODS |= {
-    "parallel tempering": pe.ParallelTempering([0.1, 0.4, 1.0], pe.MALA()),
-    "parallel tempering, dense, random pair": pe.ParallelTempering(
-        [0.1, 0.4, 1.0], pe.Mixture([pe.MALA(), pe.RandomWalk()]), swaps="random_pair", metric="dense"
-    ),
-    "simulated tempering": pe.SimulatedTempering([0.1, 0.4, 1.0], pe.HMC(2)),
-}
 
 
 @pytest.mark.parametrize("name", INSTRUMENTS)

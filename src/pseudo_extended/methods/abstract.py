@@ -4,7 +4,7 @@ The loop knows nothing else, so every method shares its clock, its weights, its 
 """
 
 from abc import abstractmethod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import equinox as eqx
 import numpy as np
@@ -63,6 +63,7 @@ class StepInfo(NamedTuple):
         )
 
 
+@runtime_checkable
 class Pilot(Protocol):
     """Short runs for a method that must look before it leaps: the loop's own programs, on a few chains."""
 

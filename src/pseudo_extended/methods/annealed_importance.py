@@ -133,7 +133,7 @@ class AnnealedImportance(AbstractMethod):
             centres = band_betas(jnp.asarray(self.betas)[1:-1], jnp.asarray(self.bands), self.num_bands)
             kernels = start_rungs(key, self.kernel, self.warmup, target, centres, x[0])
         else:
-            kernels = fixed_rungs(self.kernel, self.warmup, self.step_size, x.shape[1])
+            kernels = fixed_rungs(self.kernel, self.warmup, jnp.asarray(self.step_size), x.shape[1])
         state = Annealed(path_state(target, x[0], gradient=self.kernel.uses_gradient), jnp.zeros(()))
         return Chain(state, kernels, jax.vmap(self.warmup.start)(kernels))
 

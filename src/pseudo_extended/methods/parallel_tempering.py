@@ -59,7 +59,7 @@ class Moves(NamedTuple):
     """What happened in one step: at each kernel."""
 
     kernels: KernelInfo
-    num_draws: int
+    num_draws: Int[Array, ""]
     """Fresh draws from the base."""
 
 
@@ -187,7 +187,7 @@ class ParallelTempering(AbstractMethod):
         if self.step_size is None:
             kernels = start_rungs(key, self.kernel, self.warmup, target, betas[first:], x[0])
         else:
-            kernels = fixed_rungs(self.kernel, self.warmup, self.step_size[first:], x.shape[1])
+            kernels = fixed_rungs(self.kernel, self.warmup, jnp.asarray(self.step_size)[first:], x.shape[1])
         adaptation = LadderAdaptation(jax.vmap(self.warmup.start)(kernels), jnp.zeros(betas.size - 1), jnp.zeros(()))
         return Chain(replicas, LadderParameters(*kernels, betas), adaptation)
 
@@ -278,7 +278,7 @@ class ParallelTempering(AbstractMethod):
         if first:
             drawn = path_state(target, target.draw_base(key_base), gradient=self.kernel.uses_gradient)
             moved = jax.tree.map(lambda one, others: jnp.concatenate([one[None], others]), drawn, moved)
-        return moved, Moves(info, first)
+        return moved, Moves(info, jnp.asarray(first))
 
     def _propose(self, key: Key[Array, ""], odd: Bool[Array, ""], num_pairs: int) -> Bool[Array, " pair"]:
         """The pairs that may swap, no two of them neighbours."""

@@ -44,11 +44,11 @@ def start_rungs(
 
 
 def fixed_rungs(
-    kernel: AbstractKernel, warmup: WindowedWarmup, step_size: Float[np.ndarray, " rung"], dim: int
+    kernel: AbstractKernel, warmup: WindowedWarmup, step_size: Float[Array, " rung"], dim: int
 ) -> KernelParameters:
     """The user's own step sizes, one a rung, in a unit metric."""
     unit = unit_parameters(kernel, dim, dense=warmup.dense)
-    return jax.vmap(lambda size: unit._replace(step_size=jnp.full_like(unit.step_size, size)))(jnp.asarray(step_size))
+    return jax.vmap(lambda size: unit._replace(step_size=jnp.full_like(unit.step_size, size)))(step_size)
 
 
 def adapt_rungs(

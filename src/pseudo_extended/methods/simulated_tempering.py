@@ -161,7 +161,7 @@ class SimulatedTempering(AbstractMethod):
             centres = band_betas(jnp.asarray(self.betas), jnp.asarray(self.bands), self.num_bands)
             kernels = start_rungs(key_step, self.kernel, self.warmup, target, centres, x[0])
         else:
-            kernels = fixed_rungs(self.kernel, self.warmup, self.step_size, x.shape[1])
+            kernels = fixed_rungs(self.kernel, self.warmup, jnp.asarray(self.step_size), x.shape[1])
         adaptation = LevelAdaptation(jax.vmap(self.warmup.start)(kernels), sums)
         start = self._with_level(key_level, path, jnp.asarray(0), log_weight)
         return Chain(start, LevelParameters(*kernels, log_weight), adaptation)
