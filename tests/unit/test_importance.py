@@ -164,6 +164,23 @@ def test_chains_with_ladders_of_their_own_are_not_pooled():
     np.testing.assert_allclose(log_evidence(top, np.zeros_like(top)).value, np.log(6), rtol=1e-12)
 
 
+def test_evidence_that_rests_on_one_draw_is_told():
+    result = result_with(*importance_sample(8))
+    terms = np.random.default_rng(8).normal(size=(CHAINS, DRAWS, 3))
+    result.statistics.update(evidence_top=terms, evidence_bottom=0 * terms)
+    assert not any("log_evidence" in sentence for sentence in result.warnings)
+    again = result_with(*importance_sample(8))
+    terms[2, 7, 1] += 30
+    again.statistics.update(evidence_top=0 * terms, evidence_bottom=terms)
+    assert any("log_evidence rests on a few draws" in sentence for sentence in again.warnings)
+
+
+def test_statistics_of_rungs_have_axes_of_their_own_in_arviz():
+    result = result_with(*importance_sample(9))
+    result.statistics["replica"] = np.zeros((CHAINS, DRAWS, 5), int)
+    assert result.to_arviz()["sample_stats"]["replica"].dims == ("chain", "draw", "replica_dim_0")
+
+
 def test_no_evidence_without_a_base():
     with pytest.raises(ValueError, match="got numbers") as error:
         _ = result_with(*importance_sample(0)).log_evidence

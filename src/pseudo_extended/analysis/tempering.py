@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
 from pseudo_extended.analysis.estimates import Estimate
 from pseudo_extended.analysis.series import effective_sample_size, standard_error
@@ -54,7 +54,7 @@ def thermodynamic_integration(statistics: Statistics) -> Estimate:
     return _mean(np.sum(0.5 * (delta[..., 1:] + delta[..., :-1]) * np.diff(beta, axis=2), axis=2))
 
 
-def _series(what: str, statistics: Statistics, name: str) -> Float[np.ndarray, "chain draw rung"]:
+def _series(what: str, statistics: Statistics, name: str) -> Shaped[np.ndarray, "chain draw rung"]:
     if name not in statistics or np.ndim(statistics[name]) != 3:
         raise ValueError(
             f"{what} needs {name!r} of each rung, as in the statistics of pe.ParallelTempering; "
