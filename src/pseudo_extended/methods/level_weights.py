@@ -89,7 +89,7 @@ def ladder_places(betas: Float[Array, " level"]) -> Float[Array, " level"]:
     Equal steps in β are far apart near 0, where Δ changes most; by number alone a sweep would pass over them.
 
     >>> [f"{place:.2f}" for place in ladder_places(jnp.array([0.0, 0.01, 0.1, 1.0]))]
-    ['0.00', '0.06', '0.53', '1.00']
+    ['0.00', '0.04', '0.52', '1.00']
     """
     number = jnp.linspace(0.0, 1.0, betas.size - 1)
     log_beta = jnp.log(betas[1:])
