@@ -20,12 +20,15 @@ from pseudo_extended.kernels import NUTS as NUTS
 from pseudo_extended.kernels import Cycle as Cycle
 from pseudo_extended.kernels import Mixture as Mixture
 from pseudo_extended.kernels import RandomWalk as RandomWalk
+from pseudo_extended.methods import AnnealedImportance as AnnealedImportance
 from pseudo_extended.methods import ContinuousTempering as ContinuousTempering
 from pseudo_extended.methods import EquiEnergy as EquiEnergy
 from pseudo_extended.methods import IndexGibbs as IndexGibbs
+from pseudo_extended.methods import ParallelTempering as ParallelTempering
 from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
 from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
+from pseudo_extended.methods import SimulatedTempering as SimulatedTempering
 from pseudo_extended.run.sample import sample as sample
 from pseudo_extended.target import Target as Target
 
@@ -35,6 +38,7 @@ __all__ = [
     "HMC",
     "MALA",
     "NUTS",
+    "AnnealedImportance",
     "Base",
     "ContinuousTempering",
     "Cycle",
@@ -48,12 +52,14 @@ __all__ = [
     "Mixture",
     "Normal",
     "NormalMixture",
+    "ParallelTempering",
     "PerParticle",
     "Plain",
     "PseudoExtended",
     "RandomWalk",
     "RepellingAttracting",
     "Result",
+    "SimulatedTempering",
     "Stratified",
     "Target",
     "Tempered",

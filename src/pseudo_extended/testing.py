@@ -108,7 +108,10 @@ def _exact_draws(exact: ExactSampler, rng: np.random.Generator, num_draws: int) 
 def _check_vector(name: str, function: Callable[[Any], Any], state: np.ndarray, length: int | None) -> None:
     """Refuse a step or statistics that do not map a state to a vector of floats."""
     expected = "a vector" if length is None else f"a state, a vector of length {length}"
-    value = function(jnp.asarray(state))
+    values: list[Any] = []
+    # Traced and not run: one operation after the other would take longer than the compiled test itself.
+    jax.eval_shape(lambda state: values.append(function(state)), jnp.asarray(state))
+    value = np.zeros(values[0].shape, values[0].dtype) if isinstance(values[0], jax.Array) else values[0]
     is_vector = isinstance(value, (jax.Array, np.ndarray)) and value.ndim == 1 and value.size > 0
     if not is_vector or value.dtype.kind != "f" or (length is not None and value.size != length):
         raise TypeError(f"{name} of check_invariance must return {expected}; got {checks.describe(value)}.")

@@ -67,5 +67,7 @@ def draw_rows(weight: Float[np.ndarray, "chain draw"], rng: np.random.Generator)
     places = (np.arange(num_draws) + rng.uniform(size=(len(weight), 1))) / num_draws
     # Rounding must not put the last place at the very end, beyond the last draw.
     places = np.minimum(places * cumulative[:, -1:], np.nextafter(cumulative[:, -1:], 0))
-    rows = [np.searchsorted(chain, place, side="right") for chain, place in zip(cumulative, places, strict=True)]
-    return np.stack(rows)
+    rows = np.zeros(weight.shape, int)
+    for chain in range(len(weight)):
+        rows[chain] = np.searchsorted(cumulative[chain], places[chain], side="right")
+    return rows

@@ -42,6 +42,8 @@ METHODS = {
         3, pe.NUTS(4), pe.Ladder([0.1, 0.5, 1.0]), base="target", metric="diagonal", width=1
     ),
     "index Gibbs, random walk": pe.IndexGibbs(2, pe.RandomWalk(), pe.Fixed(0.2), base="target", width=1),
+    "parallel tempering": pe.ParallelTempering([0.1, 0.4, 1.0], pe.RandomWalk(), metric="dense"),
+    "simulated tempering": pe.SimulatedTempering([0.1, 0.4, 1.0], pe.MALA()),
 }
 NUM_PARTICLES = 4
 

@@ -143,7 +143,7 @@ def test_no_weight_at_all_is_told():
 
 
 def test_log_evidence_of_several_factors():
-    """log Z = Σ log mean exp(top) - log mean exp(bottom), by hand; errors over 300 replications have spread 1.
+    """Σ log mean exp(top) - log mean exp(bottom) of each chain, by hand; errors over 300 replications have spread 1.
 
     Factors share their noise, so an error that adds their variances is wrong: it is 1/√2 of the right one.
     """
@@ -152,10 +152,33 @@ def test_log_evidence_of_several_factors():
         noise = np.random.default_rng(seed).normal(0.0, 0.5, size=(2, 200, 1))
         top, bottom = np.concatenate([noise - 300, noise], axis=2), np.concatenate([-noise, 0 * noise], axis=2)
         estimate = log_evidence(top, bottom)
-        by_hand = -300 + 2 * np.log(np.mean(np.exp(noise))) - np.log(np.mean(np.exp(-noise)))
-        np.testing.assert_allclose(estimate.value, by_hand, rtol=1e-12)
+        chains = [np.mean(np.exp(one)) ** 2 / np.mean(np.exp(-one)) for one in noise]
+        np.testing.assert_allclose(estimate.value, -300 + np.log(np.mean(chains)), rtol=1e-12)
         z.append((estimate.value - (-300 + 0.125)) / estimate.standard_error)
     assert 0.85 < np.std(z) < 1.15, np.std(z)
+
+
+def test_chains_with_ladders_of_their_own_are_not_pooled():
+    """Z = 6 as 2 × 3 in one chain and 3 × 2 in the other: pooled over chains the factors would give 2.5²."""
+    top = np.log(np.array([[[2.0, 3.0]] * 10, [[3.0, 2.0]] * 10]))
+    np.testing.assert_allclose(log_evidence(top, np.zeros_like(top)).value, np.log(6), rtol=1e-12)
+
+
+def test_evidence_that_rests_on_one_draw_is_told():
+    result = result_with(*importance_sample(8))
+    terms = np.random.default_rng(8).normal(size=(CHAINS, DRAWS, 3))
+    result.statistics.update(evidence_top=terms, evidence_bottom=0 * terms)
+    assert not any("log_evidence" in sentence for sentence in result.warnings)
+    again = result_with(*importance_sample(8))
+    terms[2, 7, 1] += 30
+    again.statistics.update(evidence_top=0 * terms, evidence_bottom=terms)
+    assert any("log_evidence rests on a few draws" in sentence for sentence in again.warnings)
+
+
+def test_statistics_of_rungs_have_axes_of_their_own_in_arviz():
+    result = result_with(*importance_sample(9))
+    result.statistics["replica"] = np.zeros((CHAINS, DRAWS, 5), int)
+    assert result.to_arviz()["sample_stats"]["replica"].dims == ("chain", "draw", "replica_dim_0")
 
 
 def test_no_evidence_without_a_base():

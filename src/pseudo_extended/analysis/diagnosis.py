@@ -2,6 +2,7 @@
 
 import numpy as np
 from jaxtyping import Float
+from scipy.special import softmax
 
 from pseudo_extended.analysis.estimates import Weights
 from pseudo_extended.weights import effective_number, importance
@@ -35,6 +36,18 @@ def diagnose_importance(log_importance: Float[np.ndarray, "chain draw"]) -> list
             f"one of {log_importance.size} draws carries {100 * share:.0f} % of the weight of all: neither the "
             "estimates nor their errors can be trusted; more temperatures, more steps at each or a better base help."
         ]
+    return []
+
+
+def diagnose_evidence(statistics: dict[str, np.ndarray]) -> list[str]:
+    """Whether some factor of the evidence rests on one draw of a chain, as where the ends of a ladder hardly meet."""
+    for name in ("evidence_top", "evidence_bottom"):
+        terms = statistics.get(name, np.zeros((1, 1, 1)))
+        if terms.shape[1] >= 100 and np.max(softmax(terms, axis=1)) > 0.1:
+            return [
+                "log_evidence rests on a few draws, and its error cannot be trusted: some part of the ladder was "
+                "hardly visited; run longer, or put more betas there (mostly near 0)."
+            ]
     return []
 
 

@@ -35,7 +35,7 @@ def weighted_series(values: Values, weights: Weights) -> Float[np.ndarray, "chai
     return np.sum(weights * np.where(weights > 0, values, 0.0), axis=2)
 
 
-def mean_value(values: Values, weights: Weights) -> Float[np.ndarray, "*entry"]:
+def mean_value(values: Values, weights: Weights) -> Float[np.ndarray, "*entry"] | np.floating[Any]:
     """E[f] without its error."""
     return weighted_series(values, weights).mean(axis=(0, 1)) / _mean_total(weights)
 

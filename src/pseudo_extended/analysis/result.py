@@ -13,7 +13,7 @@ from jaxtyping import Float, Int, PyTree
 
 from pseudo_extended import checks
 from pseudo_extended.analysis import estimates
-from pseudo_extended.analysis.diagnosis import diagnose, diagnose_importance
+from pseudo_extended.analysis.diagnosis import diagnose, diagnose_evidence, diagnose_importance
 from pseudo_extended.analysis.estimates import Estimate
 from pseudo_extended.analysis.evidence import log_evidence
 from pseudo_extended.analysis.series import r_hat
@@ -188,6 +188,7 @@ class Result:
             found += diagnose_importance(self.log_importance)
         if self.travel is not None:
             found += travel_sentences(self.travel, self.num_draws)
+        found += diagnose_evidence(self.statistics)
         if self.stopped in ("interrupted", "time_limit"):
             how = "interrupted" if self.stopped == "interrupted" else "stopped by time_limit"
             found.insert(0, f"{how}: {self.num_draws} draws of each chain were kept.")
@@ -209,8 +210,7 @@ class Result:
         largest = self.log_importance.max(axis=1, keepdims=True)
         if not np.all(np.isfinite(largest)):
             raise ValueError("resampling needs a draw with positive weight in every chain; one chain has none.")
-        rng = np.random.default_rng([int(self._rng(seed).integers(2**63)), 1])
-        return draw_rows(np.exp(self.log_importance - largest), rng)
+        return draw_rows(np.exp(self.log_importance - largest), self._rng(seed).spawn(1)[0])
 
     def resample(self, *, seed: int = 0) -> PyTree:
         """One unweighted point a draw, leading axes (chain, draw): for tools that know no weights.

@@ -62,8 +62,8 @@ class AbstractStaticInstrument(AbstractInstrument):
 
 
 def tempered_terms(
-    path: PathPoint, beta: Float[Array, " particle"]
-) -> tuple[Float[Array, " particle"], Float[Array, " particle"]]:
+    path: PathPoint, beta: Float[Array, "*particle"]
+) -> tuple[Float[Array, "*particle"], Float[Array, "*particle"]]:
     """log γ_β and log(γ / γ_β) = (1 - β) Δ of each pseudo-sample.
 
     At β = 0 the path is its base, also where the target vanishes and Δ = -inf: 0 · (-inf) is 0 here.

@@ -5,9 +5,12 @@ from pseudo_extended.methods.abstract import Chain as Chain
 from pseudo_extended.methods.abstract import Prepared as Prepared
 from pseudo_extended.methods.abstract import StepInfo as StepInfo
 from pseudo_extended.methods.abstract import WeightedPoints as WeightedPoints
+from pseudo_extended.methods.annealed_importance import AnnealedImportance as AnnealedImportance
 from pseudo_extended.methods.continuous_tempering import ContinuousTempering as ContinuousTempering
 from pseudo_extended.methods.equi_energy import EquiEnergy as EquiEnergy
 from pseudo_extended.methods.index_gibbs import IndexGibbs as IndexGibbs
+from pseudo_extended.methods.parallel_tempering import ParallelTempering as ParallelTempering
 from pseudo_extended.methods.plain import Plain as Plain
 from pseudo_extended.methods.pseudo_extended import PseudoExtended as PseudoExtended
 from pseudo_extended.methods.repelling_attracting import RepellingAttracting as RepellingAttracting
+from pseudo_extended.methods.simulated_tempering import SimulatedTempering as SimulatedTempering

@@ -204,10 +204,14 @@ class _Search:
         places = np.zeros((MAX_MODES * 2, self.dim))
         places[: len(kept)] = ends[kept]
         curvatures = np.asarray(self.curve(jnp.asarray(places)))[: len(kept)]
+        # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one
+        # such place, as the other directions say.
         near_top = ends[kept][values[kept] > values[kept][0] - 50 - 5 * self.dim]
-        spread = np.std(near_top, axis=0)
-        widest = np.where(spread > 0, 2 * spread, np.inf)
-        widest = np.where(np.isfinite(widest), widest, 1e3 * (1 + np.abs(ends[kept[0]])))
+        diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
+        with np.errstate(divide="ignore", invalid="ignore"):
+            local = np.nanmedian(np.where(diagonal > 0, diagonal, np.nan) ** -0.5, axis=0)
+        widest = np.fmax(2 * np.std(near_top, axis=0), 3 * np.nan_to_num(local, nan=0.0))
+        widest = np.where(widest > 0, widest, 1 + np.abs(ends[kept[0]]))
         return merge(ends[kept], values[kept], curvatures, hits, widest)
 
     def _unclimbed(self, points: np.ndarray) -> Modes:
