@@ -130,7 +130,8 @@ class Result:
         if "evidence_top" not in self.statistics:
             raise ValueError(
                 "log_evidence needs a method that reaches a base: the default, pe.IndexGibbs(), or "
-                "pe.ParallelTempering or pe.SimulatedTempering with betas that start at 0, or pe.AnnealedImportance; "
+                "pe.ParallelTempering or pe.SimulatedTempering with betas that start at 0, pe.AnnealedImportance or "
+                "pe.ContinuousTempering; "
                 f"got {self.method}."
             )
         return log_evidence(self.statistics["evidence_top"], self.statistics["evidence_bottom"])

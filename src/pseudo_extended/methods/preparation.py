@@ -116,9 +116,9 @@ def prepare_path(
     population = np.asarray(broad.annealed.population.x)
     modes = search.again(modes, population)
     if modes.unseen <= MAX_UNSEEN:
-        say(f"annealing from {len(modes.x)} modes")
-        base = mixture_base(modes, population, MAX_MODES)
-        candidates.append(annealed(next(keys), base, f"a mixture at {len(modes.x)} modes"))
+        name = "a normal at the one mode" if len(modes.x) == 1 else f"a mixture at {min(len(modes.x), MAX_MODES)} modes"
+        say(f"annealing from {name}")
+        candidates.append(annealed(next(keys), mixture_base(modes, population, MAX_MODES), name))
     best = choose(candidates)
     notes = [pilot.says() for pilot in candidates]
     if modes.unseen > MAX_UNSEEN:

@@ -1,0 +1,108 @@
+"""The default method against truth: averages within five of their own standard errors, and the evidence.
+
+False alarms as in test_ergodic_averages; seeds are constants.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.special import logsumexp
+from scipy import integrate, stats
+
+import pseudo_extended as pe
+from pseudo_extended.analysis.evidence import log_evidence
+
+from .test_ergodic_averages import assert_close
+
+RUN = {"draws": 1000, "warmup": 500, "chains": 4, "progress": False}
+
+
+def two_normals(dim=10, distance=10.0, scales=(1.0, 0.5), masses=(0.3, 0.7)):
+    """Where power tempering fails: the narrow mode has 2^-10 of its mass at high temperature."""
+    direction = np.full(dim, distance / 2 / np.sqrt(dim))
+    means, scales, masses = np.stack([direction, -direction]), np.array(scales), np.array(masses)
+
+    def log_density(x):
+        z = jnp.sum(((x - means) / scales[:, None]) ** 2, axis=1)
+        return logsumexp(jnp.log(masses) - 0.5 * z - dim * jnp.log(scales) - 0.5 * dim * np.log(2 * np.pi))
+
+    return log_density
+
+
+def conjugate():
+    """A normal mean with a normal prior: the evidence is known."""
+    y = np.array([1.3, 0.4, 2.2, 1.9])
+    target = pe.Target(
+        example=np.zeros(1),
+        log_prior=lambda x: jnp.sum(-0.5 * (x / 3) ** 2 - np.log(3 * np.sqrt(2 * np.pi))),
+        log_likelihood=lambda x: jnp.sum(-0.5 * (y - x) ** 2 - 0.5 * np.log(2 * np.pi)),
+        sample_prior=lambda key: 3 * jax.random.normal(key, (1,), float),
+    )
+    return target, stats.multivariate_normal(np.zeros(4), np.eye(4) + 9).logpdf(y)
+
+
+def wells(dim=4):
+    """A product of double wells: 2^dim modes."""
+    mass = integrate.quad(lambda x: np.exp(-4 * (x**2 - 1) ** 2), -5, 5)[0]
+    return (lambda x: -4 * jnp.sum((x**2 - 1) ** 2)), dim * np.log(mass)
+
+
+def test_twenty_sharp_modes_from_a_start_far_away():
+    problem = pe.problems.twenty_modes("a")
+    result = pe.sample(problem.target, np.zeros(2), seed=1, **RUN)
+    assert_close(result.mean(), problem.mean, least_ess=2000)
+    assert_close(result.expect(lambda x: x**2), problem.second_moment, least_ess=2000)
+    assert abs(result.log_evidence.value) < 5 * result.log_evidence.standard_error < 0.3
+    nearest = np.argmin(np.linalg.norm(result.points[..., None, :] - problem.density.means, axis=-1), axis=-1)
+    assert_close(result.expect((nearest[..., None] == np.arange(20)).astype(float)), np.full(20, 0.05), least_ess=500)
+
+
+def test_modes_of_different_width_in_ten_dimensions():
+    result = pe.sample(two_normals(), np.zeros(10), seed=2, **RUN)
+    mass = result.expect(lambda x: (jnp.sum(x) < 0).astype(float))
+    assert_close(mass, 0.7, least_ess=2000)
+    assert abs(float(mass.value) - 0.7) < 0.02
+
+
+@pytest.mark.parametrize("shift", [-1000.0, 1000.0])
+def test_a_constant_does_not_matter(shift):
+    result = pe.sample(lambda x: -0.5 * jnp.sum((x - 3) ** 2) + shift, np.zeros(1), seed=3, **RUN)
+    assert_close(result.mean(), [3.0], least_ess=2000)
+    assert (
+        abs(result.log_evidence.value - shift - 0.5 * np.log(2 * np.pi)) < 5 * result.log_evidence.standard_error < 0.1
+    )
+
+
+def test_a_model_with_a_prior():
+    target, evidence = conjugate()
+    result = pe.sample(target, seed=4, **RUN)
+    assert abs(result.log_evidence.value - evidence) < 5 * result.log_evidence.standard_error < 0.1
+
+
+def test_a_target_that_vanishes_on_part_of_the_base():
+    """Half a normal: the base's draws outside are counted, or the evidence would be off by log 2."""
+    target = pe.Target(lambda x: jnp.sum(jnp.where(x > 0, -0.5 * x**2, -jnp.inf)), np.ones(1), base=pe.Normal(0.0, 2.0))
+    result = pe.sample(target, np.ones(1), seed=5, **RUN)
+    assert abs(result.log_evidence.value - 0.5 * np.log(np.pi / 2)) < 5 * result.log_evidence.standard_error < 0.1
+
+
+PROBLEMS = {
+    "mixture (a)": lambda: (pe.problems.twenty_modes("a").target, np.zeros(2), 0.0),
+    "two normals": lambda: (two_normals(), np.zeros(10), 0.0),
+    "wells": lambda: (wells()[0], np.zeros(4), wells()[1]),
+    "conjugate": lambda: (conjugate()[0], None, conjugate()[1]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_errors_of_the_evidence(name):
+    """Each of 100 chains with an error of its own: within three of them in at least 95."""
+    target, init, truth = PROBLEMS[name]()
+    result = pe.sample(target, init, seed=6, draws=2000, warmup=500, chains=100, progress=False)
+    top, bottom = (result.statistics[f"evidence_{end}"] for end in ("top", "bottom"))
+    each = [log_evidence(top[chain : chain + 1], bottom[chain : chain + 1]) for chain in range(100)]
+    z = np.array([(one.value - truth) / one.standard_error for one in each])
+    assert np.mean(np.abs(z) < 3) >= 0.95, np.sort(z)
+    assert np.abs(np.mean(z)) < 0.5
