@@ -1,0 +1,93 @@
+"""What drawing the index and the temperatures costs, next to the gradients of a step, for the 20-mode mixture.
+
+Two jitted loops, side by side in one process: the moves and refreshments of all pseudo-samples (gradients, and what HMC
+does with them), and the draw of index and temperatures with the weights. The bare gradients are a third, for scale.
+
+Run: python benchmarks/beta_update.py (half a minute).
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import pseudo_extended as pe
+from pseudo_extended.kernels.path_moves import evaluator, move, refresh
+from pseudo_extended.path import on_path
+from pseudo_extended.precision import double_precision
+from pseudo_extended.warmup.learned_base import mixture_base, pad_components
+from pseudo_extended.warmup.modes import Modes
+
+NUM_ITERATIONS = 20_000
+
+
+def microseconds(step: Callable[[Any, Any], Any], start: Any) -> float:
+    """Of one iteration of a jitted loop, the best of five."""
+
+    def loop(state: Any) -> Any:
+        key = jax.random.key(0)
+        return jax.lax.fori_loop(0, NUM_ITERATIONS, lambda i, state: step(jax.random.fold_in(key, i), state), state)
+
+    compiled = jax.jit(loop).lower(start).compile()
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        jax.block_until_ready(compiled(start))
+        times.append(time.perf_counter() - began)
+    return 1e6 * min(times) / NUM_ITERATIONS
+
+
+def main() -> None:
+    """Print a row for each N."""
+    problem = pe.problems.twenty_modes("a")
+    means = problem.density.means
+    modes = Modes(means, np.zeros(20), np.tile(0.01 * np.eye(2), (20, 1, 1)), np.ones(20, int))
+    base = jax.tree.map(jnp.asarray, pad_components(mixture_base(modes, means, 40)))
+    target = problem.target.with_base(base)
+    evaluate = evaluator(target, gradient=True)
+    print("| N × chains | gradients alone, µs | moves and refreshment, µs | index and temperatures, µs | / moves |")
+    print("|---|---|---|---|---|")
+    for num_particles, width in ((5, 1), (6, 2), (8, 2), (8, 4), (16, 2)):
+        method = pe.IndexGibbs(num_particles)
+        parameters = method._untuned(2)._replace(base=base)
+
+        def gradients(key: Any, x: Any) -> Any:
+            del key
+            return jax.lax.fori_loop(0, 5, lambda _, x: x + 1e-9 * jax.vmap(evaluate)(x).gradient_delta, x)
+
+        def moves(key: Any, chain: Any, method: Any = method) -> Any:
+            state = chain.state
+            beta = on_path(chain.parameters.path.beta, state.t)
+            steps, scale = jnp.full(beta.shape, 0.5), chain.parameters.scale[jnp.zeros(beta.shape, int)]
+            points, _ = move(key, method.kernel, evaluate, state.points, beta, steps, scale)
+            points, _, _ = refresh(jax.random.fold_in(key, 1), target.draw_base, evaluate, points, beta)
+            return chain._replace(state=state._replace(points=points))
+
+        def temperatures(key: Any, chain: Any, method: Any = method) -> Any:
+            state = chain.state
+            state = method._draw_index(key, chain.parameters.path, state.points, state.t, state.last)
+            moved = state.points._replace(delta=state.points.delta + 1e-9 * state.t)  # so that nothing is hoisted
+            return chain._replace(state=state._replace(points=moved))
+
+        def many(step: Callable[[Any, Any], Any], width: int = width) -> Callable[[Any, Any], Any]:
+            return lambda key, states: jax.vmap(step)(jax.random.split(key, width), states)
+
+        x = jnp.asarray(means[:num_particles])
+        chain = pe.IndexGibbs(num_particles, parameters=parameters).init(jax.random.key(0), problem.target, x)
+        chains, xs = (jax.tree.map(lambda leaf: jnp.stack([leaf] * width), part) for part in (chain, x))  # noqa: B023
+        bare, moving, drawing = (
+            microseconds(many(step), start)
+            for step, start in ((gradients, xs), (moves, chains), (temperatures, chains))
+        )
+        print(
+            f"| {num_particles} × {width} | {bare:.1f} | {moving:.1f} | {drawing:.1f} | {drawing / moving:.0%} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    with double_precision():
+        main()
