@@ -102,8 +102,9 @@ def test_method(name):
     method = METHODS[name]
     method.check(TARGET)
     x = jax.random.normal(jax.random.key(0), (method.num_points, TARGET.dim), float)
-    chain = method.init(jax.random.key(1), TARGET, x)
-    state, info = method.step(jax.random.key(2), TARGET, chain)
+    # Compiled: a method with many kernels takes long when it runs one operation after the other.
+    chain = jax.jit(lambda key: method.init(key, TARGET, x))(jax.random.key(1))
+    state, info = jax.jit(lambda key: method.step(key, TARGET, chain))(jax.random.key(2))
     assert jax.tree.structure(state) == jax.tree.structure(chain.state)
     adapted = method.adapt(TARGET, chain._replace(state=state), jax.tree.map(lambda plan: plan[0], stages(50)), info)
     same = jax.tree.map(lambda a, b: a.shape == b.shape and a.dtype == b.dtype, adapted, chain._replace(state=state))

@@ -71,6 +71,11 @@ WARM, COLD = [0.1, 0.35, 1.0], [0.0, 0.3, 1.0]
 SIZES = {pe.RandomWalk: 2.0, pe.HMC: 1.2, pe.MALA: 1.5, pe.NUTS: 1.0}
 
 
+def fast_first(names, *fast):
+    """Every case compiles a program of its own, for seconds: one of each kind always runs, the others are slow."""
+    return [name if name in fast else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
 def start(method, path):
     """A chain with the shapes of its state, and with the fixed parameters."""
     return jax.jit(lambda: method.init(jax.random.key(0), path.target, jnp.zeros((1, 1))))()
@@ -125,7 +130,7 @@ PARALLEL = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "NUTS")) for name in PARALLEL])
+@pytest.mark.parametrize("name", fast_first(PARALLEL, "random walk", "HMC, base drawn from"))
 def test_parallel_tempering(name):
     make, betas, kernel, swaps = PARALLEL[name]
     report = run_parallel(make(), betas, kernel, swaps)
@@ -149,10 +154,10 @@ def copies(swapped):
     ("name", "bug"),
     [
         ("swap_acceptance", flipped),
-        ("swap_acceptance", half_the_step),
         ("swap_order", copies),
         ("move", stale),
-        ("move", too_hot),
+        pytest.param("swap_acceptance", half_the_step, marks=pytest.mark.slow),
+        pytest.param("move", too_hot, marks=pytest.mark.slow),
     ],
 )
 def test_a_bug_in_parallel_tempering_is_caught(name, bug, monkeypatch):
@@ -161,6 +166,7 @@ def test_a_bug_in_parallel_tempering_is_caught(name, bug, monkeypatch):
     assert report.p_value < 1e-4, report
 
 
+@pytest.mark.slow
 def test_a_bug_in_the_draw_of_the_base_is_caught():
     """A sampler that is not that of the base."""
     base = pe.Base(
@@ -217,7 +223,7 @@ SIMULATED = {
 }
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.parametrize("name", fast_first(SIMULATED, "HMC", "random walk, base drawn from"))
 def test_simulated_tempering(name):
     make, betas, kernel = SIMULATED[name]
     report = run_simulated(make(), betas, kernel)
@@ -236,9 +242,9 @@ def wrong_way_round(betas, delta, log_weight):
     ("name", "bug"),
     [
         ("level_log_probabilities", no_weights),
-        ("level_log_probabilities", wrong_way_round),
         ("move", stale),
-        ("move", too_hot),
+        pytest.param("level_log_probabilities", wrong_way_round, marks=pytest.mark.slow),
+        pytest.param("move", too_hot, marks=pytest.mark.slow),
     ],
 )
 def test_a_bug_in_simulated_tempering_is_caught(name, bug, monkeypatch):

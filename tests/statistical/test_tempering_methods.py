@@ -27,7 +27,12 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+FAST = ("parallel", "simulated, base", "annealed")  # one of each; docs/baselines.md runs parallel tempering with a base
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in FAST else pytest.param(name, marks=pytest.mark.slow) for name in METHODS]
+)
 def test_moments_and_evidence_of_two_modes(name):
     target, method = METHODS[name]
     draws = 2000 if name == "annealed" else 6000
@@ -48,6 +53,7 @@ def test_moments_and_evidence_of_two_modes(name):
         assert visits.min() > 0.1 * visits.sum(), visits  # the weights were tuned to equal visits
 
 
+@pytest.mark.slow
 def test_the_published_setting_of_parallel_tempering():
     """Kou, Zhou and Wong (2006) on their 20 modes, started as they did; 50,000 draws in each of four chains."""
     problem = pe.problems.twenty_modes("a")

@@ -152,8 +152,9 @@ def test_log_evidence_of_several_factors():
         noise = np.random.default_rng(seed).normal(0.0, 0.5, size=(2, 200, 1))
         top, bottom = np.concatenate([noise - 300, noise], axis=2), np.concatenate([-noise, 0 * noise], axis=2)
         estimate = log_evidence(top, bottom)
-        chains = [np.mean(np.exp(one)) ** 2 / np.mean(np.exp(-one)) for one in noise]
-        np.testing.assert_allclose(estimate.value, -300 + np.log(np.mean(chains)), rtol=1e-12)
+        ups, downs = ([np.mean(np.exp(sign * one)) for one in noise] for sign in (1, -1))
+        by_hand = -300 + np.log(np.mean(np.square(ups))) - np.log(np.mean(downs))
+        np.testing.assert_allclose(estimate.value, by_hand, rtol=1e-12)
         z.append((estimate.value - (-300 + 0.125)) / estimate.standard_error)
     assert 0.85 < np.std(z) < 1.15, np.std(z)
 
@@ -162,6 +163,24 @@ def test_chains_with_ladders_of_their_own_are_not_pooled():
     """Z = 6 as 2 × 3 in one chain and 3 × 2 in the other: pooled over chains the factors would give 2.5²."""
     top = np.log(np.array([[[2.0, 3.0]] * 10, [[3.0, 2.0]] * 10]))
     np.testing.assert_allclose(log_evidence(top, np.zeros_like(top)).value, np.log(6), rtol=1e-12)
+
+
+def test_a_chain_that_never_saw_one_end_does_not_outweigh_the_others():
+    """Z = e³, and one of four chains with bottoms of e⁻²⁰ that should be 1: the mean of N/D would be near e²⁰."""
+    noise = np.random.default_rng(10).normal(0.0, 0.1, size=(2, 4, 500, 1))
+    top, bottom = 3 + noise[0], noise[1]
+    bottom[2] -= 20
+    estimate = log_evidence(top, bottom)
+    assert abs(estimate.value - (3 + np.log(4 / 3))) < 0.05  # its own numerator counts, and no more
+    assert estimate.standard_error > 0.1  # and the disagreement shows
+
+
+def test_evidence_of_chains_with_constants_of_their_own():
+    """Simulated tempering: chain c sees Z_1/C_c and Z_0/C_c, with C_c from its own weights, which cancels."""
+    noise = np.random.default_rng(11).normal(0.0, 0.1, size=(2, 4, 500, 1))
+    constants = np.array([0.0, 2.0, -1.0, 5.0])[:, None, None]
+    estimate = log_evidence(3 + noise[0] - constants, noise[1] - constants)
+    assert abs(estimate.value - 3) < 5 * estimate.standard_error < 0.1
 
 
 def test_evidence_that_rests_on_one_draw_is_told():

@@ -13,12 +13,14 @@ Terms = Float[np.ndarray, "chain draw factor"]
 def log_evidence(top: Terms, bottom: Terms) -> Estimate:
     """log Z with its error by the delta method.
 
-    Each chain gives a Z of its own, because its factors belong to a ladder of its own, and Z is their mean over chains
-    (for annealed importance sampling that is the mean of all weights, which is unbiased).
+    The factors of a chain belong to a ladder of its own, so they are multiplied within the chain: N = Π mean exp(top)
+    and D = Π mean exp(bottom), with N/D = Z up to noise. Over chains Z is Σ N / Σ D, and not the mean of N/D: a chain
+    that hardly saw one end has a tiny D, and would outweigh all others with a Z that is far too large. With one factor
+    that is the ratio of the means over all draws, and the unbiased mean of all weights for annealed importance.
 
-    A mean of exp(a_t) is off, in relative terms, by the mean of u_t - 1 with u_t = exp(a_t)/mean, so log Z of a chain
-    is off by the mean of one series, the sum of those of all factors: correlations between factors and between draws
-    count in it, and so do differences between chains. `ess` is the effective number of draws of that series.
+    A mean of exp(a_t) is off, in relative terms, by the mean of u_t - 1 with u_t = exp(a_t)/mean, so log Z is off by
+    the mean of one series, to which all factors add: correlations between factors and between draws count in it, and
+    so do differences between chains. `ess` is the effective number of draws of that series.
 
     >>> rng = np.random.default_rng(0)
     >>> log_weight = rng.normal(-0.5, 1.0, size=(4, 1000, 1))  # E exp = 1
@@ -26,18 +28,17 @@ def log_evidence(top: Terms, bottom: Terms) -> Estimate:
     >>> bool(abs(estimate.value) < 4 * estimate.standard_error < 0.2)
     True
     """
-    log_top, relative_top = _log_mean(top)
-    log_bottom, relative_bottom = _log_mean(bottom)
-    log_z = np.sum(log_top - log_bottom, axis=(1, 2))
-    value = float(logsumexp(log_z) - np.log(log_z.size))
-    with np.errstate(invalid="ignore"):  # a chain whose terms are all -inf
-        share = np.exp(log_z - value)[:, None]
-        series = share * (1 + np.sum(relative_top - relative_bottom, axis=2))
-    return Estimate(value, float(standard_error(series)), float(effective_sample_size(series)))
+    log_top, series_top = _log_mean_of_products(top)
+    log_bottom, series_bottom = _log_mean_of_products(bottom)
+    series = series_top - series_bottom
+    return Estimate(log_top - log_bottom, float(standard_error(series)), float(effective_sample_size(series)))
 
 
-def _log_mean(terms: Terms) -> tuple[Float[np.ndarray, "chain 1 factor"], Terms]:
-    """log mean exp over the draws of each chain, and exp(a_t)/mean."""
+def _log_mean_of_products(terms: Terms) -> tuple[float, Float[np.ndarray, "chain draw"]]:
+    """log of the mean over chains of Π_factors mean exp(a_t), and a series of mean one with its relative error."""
     log_mean = logsumexp(terms, axis=1, keepdims=True) - np.log(terms.shape[1])
-    with np.errstate(invalid="ignore"):
-        return log_mean, np.exp(terms - log_mean)
+    log_product = np.sum(log_mean, axis=(1, 2))
+    value = float(logsumexp(log_product) - np.log(log_product.size))
+    with np.errstate(invalid="ignore"):  # a chain whose terms are all -inf
+        share = np.exp(log_product - value)[:, None]
+        return value, share * (1 + np.sum(np.exp(terms - log_mean) - 1, axis=2))
