@@ -201,7 +201,8 @@ class Target(eqx.Module):
 
         def traced(position: PyTree) -> Array:
             value = function(position)
-            if not isinstance(value, (jax.Array, np.ndarray, np.generic, float, int)):
+            numeric = isinstance(value, (float, int)) or getattr(getattr(value, "dtype", None), "kind", "") in "fiubcV"
+            if not (numeric and isinstance(value, (jax.Array, np.ndarray, np.generic, float, int))):
                 raise TypeError(f"{name} must return one float, a JAX scalar; got {checks.describe(value)}.")
             return jnp.asarray(value)
 

@@ -60,9 +60,15 @@ def test_sigint_to_a_real_process_shows_progress_in_the_log_and_returns():
     )
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
-    time.sleep(18)  # one line of the log comes every ten seconds; compiling takes a few
+    assert process.stderr is not None
+    log = ""
+    while "sampling" not in log:  # one line of the log comes every ten seconds
+        line = process.stderr.readline()
+        assert line, f"the process ended: {log}"
+        log += line
     process.send_signal(signal.SIGINT)
-    out, log = process.communicate(timeout=60)
+    out, rest = process.communicate(timeout=60)
+    log += rest
     assert out == "True True\n", log
     assert "sampling" in log
     assert "it/s" in log

@@ -65,6 +65,7 @@ def test_modes_of_different_width_in_ten_dimensions():
     assert abs(float(mass.value) - 0.7) < 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shift", [-1000.0, 1000.0])
 def test_a_constant_does_not_matter(shift):
     result = pe.sample(lambda x: -0.5 * jnp.sum((x - 3) ** 2) + shift, np.zeros(1), seed=3, **RUN)

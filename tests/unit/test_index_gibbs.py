@@ -209,6 +209,7 @@ class TestRun:
         assert "time_limit" in result.warnings[0]
         assert result.num_draws > 0
 
+    @pytest.mark.slow
     def test_time_limit_without_a_draw(self, short_run):
         with pytest.raises(TimeoutError) as caught:
             short_run(time_limit=1e-9)

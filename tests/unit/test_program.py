@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.run import program
+from pseudo_extended import compiled
 from pseudo_extended.run.program import CHUNK_BYTES, MAX_CAPACITY, capacity_for, chunk_input
 from pseudo_extended.warmup import stages
 
@@ -53,11 +53,11 @@ def test_the_same_run_does_not_compile_again():
         return -jnp.sum(x**4)
 
     first = sample(density, np.zeros(3))
-    known = set(program._compiled)
+    known = set(compiled._compiled)
     again = sample(density, np.zeros(3))
     other_start = sample(density, np.ones(3), seed=1, draws=7, warmup=9)
     same_text = sample(lambda x: -jnp.sum(x**4), np.zeros(3))
-    assert set(program._compiled) == known
+    assert set(compiled._compiled) == known
     np.testing.assert_array_equal(again.unconstrained, first.unconstrained)
     np.testing.assert_array_equal(same_text.unconstrained, first.unconstrained)
     assert other_start.num_draws == 7
@@ -96,9 +96,9 @@ class TestProgramsOfEqualText:
     def test_other_numbers_of_the_same_shape(self):
         """Arrays of target and method are arguments of the program: the same program, other draws."""
         hot = sample(normal, np.zeros(2), pe.PseudoExtended(pe.Fixed(0.1), pe.HMC(2), 2))
-        known = set(program._compiled)
+        known = set(compiled._compiled)
         cold = sample(normal, np.zeros(2), pe.PseudoExtended(pe.Fixed(0.9), pe.HMC(2), 2))
-        assert set(program._compiled) == known
+        assert set(compiled._compiled) == known
         assert np.all(hot.statistics["beta"] == 0.1)
         assert np.all(cold.statistics["beta"] == 0.9)
         assert not np.array_equal(hot.unconstrained, cold.unconstrained)
@@ -107,10 +107,10 @@ class TestProgramsOfEqualText:
 @pytest.mark.slow
 def test_memory_of_programs_is_bounded(monkeypatch):
     """A run has two programs, so with room for one the older is forgotten, and the run is none the worse for it."""
-    monkeypatch.setattr(program, "_compiled", OrderedDict())
-    monkeypatch.setattr(program, "_MAX_COMPILED", 1)
+    monkeypatch.setattr(compiled, "_compiled", OrderedDict())
+    monkeypatch.setattr(compiled, "_MAX_COMPILED", 1)
     assert sample(normal, np.zeros(2)).num_draws == 20
-    assert len(program._compiled) == 1
+    assert len(compiled._compiled) == 1
 
 
 class TestThin:

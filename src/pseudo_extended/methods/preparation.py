@@ -28,7 +28,9 @@ from pseudo_extended.warmup.modes import Modes, ascend, curvature, distinct, mer
 NUM_POINTS = 256
 """The population that is annealed, in four islands."""
 NUM_ISLANDS = 4
-NUM_ASCENTS = 128
+NUM_ASCENTS = 512
+"""In each of three rounds; a quarter of it in more than 50 dimensions. A narrow mode beside a wide one has a basin of a
+few hundredths of the volume in ten dimensions already, so a hundred ascents are too few."""
 MAX_MODES = 40
 MAX_UNSEEN = 0.5
 """With more ascents than this in modes of their own, the modes cannot be listed."""
@@ -150,11 +152,12 @@ class _Search:
 
     def __init__(self, target: Target, *, gradient: bool):
         self.dim = target.dim
+        self.num_ascents = NUM_ASCENTS if target.dim <= DENSE_UP_TO else NUM_ASCENTS // 4
         self.dense = target.dim <= DENSE_UP_TO
         self.target = target
         self.gradient = gradient
         if gradient:
-            starts, places = (jnp.zeros((size, self.dim)) for size in (NUM_ASCENTS, 2 * MAX_MODES))
+            starts, places = (jnp.zeros((size, self.dim)) for size in (self.num_ascents, 2 * MAX_MODES))
             self.climb, self.curve = compile_once(
                 Job(jax.vmap(partial(ascend, target.log_target)), (starts,)),
                 Job(jax.vmap(partial(curvature, target.log_target, dense=self.dense)), (places,)),
@@ -163,29 +166,36 @@ class _Search:
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
         """Two rounds: from starts at all scales around the user's (and from the base), then around what was found."""
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        centres = x[rng.integers(len(x), size=NUM_ASCENTS)]
-        scales = 10 ** rng.uniform(-1, 2, size=(NUM_ASCENTS, 1))
-        starts = centres + scales * rng.normal(size=centres.shape)
+        starts = self._around(rng, x, 10 ** rng.uniform(-1, 2, size=(self.num_ascents, 1)))
         if self.target.base is not None and self.target.base.can_sample:
-            keys = jax.random.split(key, NUM_ASCENTS // 2)
-            starts[: NUM_ASCENTS // 2] = np.asarray(jax.vmap(self.target.draw_base)(keys))
+            keys = jax.random.split(key, self.num_ascents // 2)
+            starts[: len(keys)] = np.asarray(jax.vmap(self.target.draw_base)(keys))
         if not self.gradient:
             return self._unclimbed(starts)
         ends, values = self._climb(starts)
         good = np.isfinite(values) & np.all(np.isfinite(ends), axis=1)
         found = ends[good] if good.any() else x
-        # Wild ends are common (a plateau, a flat tail): the middle of what was found decides where to look again.
+        # Wild ends are common (a plateau, a flat tail): the middle of what was found decides where to look again, at
+        # scales around its spread and its distance from the start.
         low, middle, high = np.quantile(found, [0.1, 0.5, 0.9], axis=0)
-        spread = np.maximum(high - low, 1e-2 * np.abs(middle) + 1e-2)
-        second = middle + spread * rng.normal(size=starts.shape)
+        away = np.sqrt(np.mean((middle - x.mean(axis=0)) ** 2))
+        spread = np.maximum(high - low, away + 1e-2 * np.abs(middle) + 1e-2)
+        scales = spread * 10 ** rng.uniform(-0.5, 0.5, size=(self.num_ascents, 1))
+        second = self._around(rng, np.concatenate([x, np.tile(middle, (len(x), 1))]), scales)
         more_ends, more_values = self._climb(second)
         return self._modes(np.concatenate([ends, more_ends]), np.concatenate([values, more_values]))
+
+    def _around(self, rng: np.random.Generator, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        chosen = centres[rng.integers(len(centres), size=self.num_ascents)]
+        return chosen + scales * rng.normal(size=chosen.shape)
 
     def again(self, modes: Modes, population: Float[np.ndarray, "point d"]) -> Modes:
         """More ascents, from points of the target, as a pilot sees it; its modes count as hits of those found."""
         if not self.gradient:
             return self._unclimbed(population)
-        ends, values = self._climb(population[:: max(len(population) // NUM_ASCENTS, 1)][:NUM_ASCENTS])
+        used = min(len(population), self.num_ascents)
+        ends, values = self._climb(population[np.arange(self.num_ascents) % used])
+        ends, values = ends[:used], values[:used]  # the rest are repetitions, which only fill the program
         old = np.repeat(modes.x, np.maximum(modes.num_hits, 1), axis=0)
         old_values = np.repeat(modes.log_density, np.maximum(modes.num_hits, 1))
         return self._modes(np.concatenate([ends, old]), np.concatenate([values, old_values]))

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float, Int
 
 LogDensity = Callable[[Float[Array, " d"]], Float[Array, ""]]
 
-MAX_ITERATIONS = 150
+MAX_ITERATIONS = 100
 
 
 class Modes(NamedTuple):
@@ -81,7 +81,7 @@ def distinct(
 ) -> tuple[Int[np.ndarray, " kept"], Int[np.ndarray, " kept"]]:
     """Which ends of ascents are places of their own, the highest first, and how many ended at each.
 
-    Two ends are one place when they are closer than a thousandth of the spread of all: ascents end where the next step
+    Two ends are one place when they are closer than a hundredth of the spread of all: ascents end where the next step
     gains nothing, not at the last digit.
     """
     good = np.isfinite(log_density) & np.all(np.isfinite(x), axis=1)
@@ -89,11 +89,13 @@ def distinct(
     unit = np.std(x[good], axis=0) + 1e-12 if good.any() else np.ones(x.shape[1])
     kept: list[int] = []
     hits: list[int] = []
+    places = np.empty_like(x)
     for i in order:
-        near = [j for j, k in enumerate(kept) if np.max(np.abs(x[i] - x[k]) / unit) < 1e-2]
-        if near:
-            hits[near[0]] += 1
+        distance = np.max(np.abs(places[: len(kept)] - x[i]) / unit, axis=1)
+        if kept and np.min(distance) < 1e-2:
+            hits[int(np.argmin(distance))] += 1
         else:
+            places[len(kept)] = x[i]
             kept.append(int(i))
             hits.append(1)
     return np.array(kept[:num_kept], int), np.array(hits[:num_kept], int)
