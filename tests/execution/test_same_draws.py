@@ -53,12 +53,12 @@ def reference(method):
     return pe.sample(mixture, np.zeros(2), method=method, **RUN)
 
 
-@pytest.mark.parametrize("chunk", [7, 500])
+@pytest.mark.parametrize("chunk", [7, pytest.param(500, marks=pytest.mark.slow)])
 def test_chunk_size(method, reference, chunk):
     assert_same(reference, pe.sample(mixture, np.zeros(2), method=method, chunk=chunk, **RUN))
 
 
-@pytest.mark.parametrize("cores", [1, 8])
+@pytest.mark.parametrize("cores", [1, pytest.param(8, marks=pytest.mark.slow)])
 def test_number_of_cores(method, reference, cores):
     assert_same(reference, pe.sample(mixture, np.zeros(2), method=method, cores=cores, **RUN))
 
@@ -98,7 +98,7 @@ def test_another_seed_gives_other_draws(method, reference):
     assert np.mean(other.unconstrained == reference.unconstrained) < 0.01
 
 
-@pytest.mark.parametrize("width", [1, 2])
+@pytest.mark.parametrize("width", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_matrix_products(width):
     """Chunks, cores and the company that a chain keeps within one program cannot matter."""
     method = pe.PseudoExtended(pe.Tempered(0.01), pe.HMC(num_steps=5), 3, width=width)

@@ -44,7 +44,12 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+SLOW = ("per particle", "MALA", "random walk", "cycle", "mixture")  # left for `make test-all`
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in METHODS]
+)
 def test_moments_and_quantiles_of_two_modes(name):
     target, method = METHODS[name]
     result = pe.sample(target, np.zeros(1), method=method, draws=3000, warmup=500, chains=4, seed=1, progress=False)
@@ -66,6 +71,7 @@ def test_twenty_modes_b():
     assert_close(result.expect(lambda x: x**2), problem.second_moment)
 
 
+@pytest.mark.slow
 def test_covariance_of_a_correlated_normal():
     covariance = np.array([[2.0, -0.9], [-0.9, 0.5]])
     precision = np.linalg.inv(covariance)

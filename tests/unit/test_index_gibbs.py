@@ -186,6 +186,7 @@ def short_run():
     return run
 
 
+@pytest.mark.xdist_group("index Gibbs")  # one worker, so that the programs are compiled once
 class TestRun:
     def test_weights_evidence_and_notes(self, short_run):
         result = short_run(draws=400)

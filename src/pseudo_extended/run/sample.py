@@ -75,9 +75,10 @@ def sample(
     >>> import jax.numpy as jnp, pseudo_extended as pe
     >>> def log_density(x):                                   # two normals, far apart
     ...     return jnp.logaddexp(-0.5 * jnp.sum((x - 4) ** 2), -0.5 * jnp.sum((x + 4) ** 2))
-    >>> result = pe.sample(log_density, jnp.zeros(1), draws=500, warmup=500, chains=2, seed=1, progress=False)
+    >>> method = pe.PseudoExtended(pe.Fixed(0.1), pe.HMC(), num_particles=5)      # the paper's; None for the default
+    >>> result = pe.sample(log_density, jnp.zeros(1), method=method, draws=500, chains=2, seed=1, progress=False)
     >>> result.weights.shape
-    (2, 500, 6)
+    (2, 500, 5)
     """
     if not isinstance(target, Target):
         target, init = target_from(target, init)
