@@ -8,12 +8,12 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: demo test test-all lint types layers unit typed-tests proofs install install-dev benchmark compare clean
+.PHONY: demo test test-all lint types layers unit runs typed-tests proofs install install-dev benchmark compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
 
-test: install-dev lint types layers unit typed-tests proofs ## Everything that CI runs
+test: install-dev lint types layers unit runs typed-tests proofs ## Everything that CI runs
 
 test-all: test ## ... and the slow tests
 	$(TYPED) -m slow tests
@@ -45,15 +45,20 @@ types: install-dev
 layers: install-dev
 	$(BIN)/lint-imports
 
-unit: install-dev ## Unit tests, bad input, whole runs against truth, the same draws, doctests, README and examples
-	$(PYTEST) -m "not slow" tests/unit tests/fuzz tests/statistical tests/execution tests/examples src README.md docs
+# Nearly all of the time goes into compiling programs that run for a second: the least optimisation compiles fastest.
+QUICK = XLA_FLAGS=--xla_backend_optimization_level=0
+
+unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
+	$(QUICK) $(PYTEST) -m "not slow" tests/unit tests/fuzz tests/execution src README.md docs
+
+runs: install-dev ## Whole runs against truth, and the examples
+	$(PYTEST) -m "not slow" tests/statistical tests/examples
 
 typed-tests: install-dev ## The contracts, with array shapes checked at run time
 	$(TYPED) -m "not slow" tests/contracts
 
-# Nearly all of the time goes into compiling programs that run for a second: the least optimisation compiles fastest.
 proofs: install-dev ## Exact invariance, and the planted bugs
-	XLA_FLAGS=--xla_backend_optimization_level=0 $(PYTEST) -m "not slow" tests/invariance
+	$(QUICK) $(PYTEST) -m "not slow" tests/invariance
 
 benchmark: install
 	$(BIN)/python benchmarks/overhead.py

@@ -40,10 +40,13 @@ def assert_same(a: pe.Result, b: pe.Result):
         np.testing.assert_array_equal(values, b.statistics[name])
 
 
-# Each row costs some fifteen runs; that of a composed kernel is left for `make test-all`.
-@pytest.fixture(
-    scope="module", params=[pytest.param(n, marks=pytest.mark.slow if n == "cycle" else ()) for n in METHODS]
-)
+def row(name):
+    """A row costs some ten runs: one worker takes all of it, and two rows are left for `make test-all`."""
+    slow = [pytest.mark.slow] if name in ("cycle", "plain random walk") else []
+    return pytest.param(name, marks=[pytest.mark.xdist_group(name), *slow])
+
+
+@pytest.fixture(scope="module", params=[row(name) for name in METHODS])
 def method(request):
     return METHODS[request.param]
 

@@ -44,7 +44,15 @@ METHODS = {
 }
 
 
-SLOW = ("per particle", "MALA", "random walk", "cycle", "mixture")  # left for `make test-all`
+SLOW = (
+    "per particle",
+    "density",
+    "tempered, normal base",
+    "MALA",
+    "random walk",
+    "cycle",
+    "mixture",
+)  # left for `make test-all`
 
 
 @pytest.mark.parametrize(
@@ -63,6 +71,7 @@ def test_moments_and_quantiles_of_two_modes(name):
     assert result.statistics["diverging"].mean() < 0.02
 
 
+@pytest.mark.slow
 def test_twenty_modes_b():
     problem = pe.problems.twenty_modes("b")
     method = pe.PseudoExtended(pe.Tempered(0.001), pe.NUTS(), 5)

@@ -64,6 +64,7 @@ def test_states_are_drawn_with_their_probabilities():
     assert states.shape == (32, 5)
 
 
+@pytest.mark.slow
 def test_relaxation_is_the_mixture_of_normals(x64):
     """In two dimensions: log Z and both moments against quadrature of exp(log γ)."""
     problem = relax(*random_machine(3, seed=5, scale=0.2), diagonal="shift")

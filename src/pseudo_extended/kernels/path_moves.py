@@ -6,7 +6,7 @@ step, so the leapfrog steps are written here; NUTS and the random walk are the k
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -124,7 +124,7 @@ def _hmc(
     start, uniform = normals_and_uniforms(key, state.x.shape[-1], 2, batch=beta.shape)
     size = step_size * (0.6 + 0.8 * uniform[:, 0]) if num_steps > 1 else step_size
 
-    def leapfrog(_: int, carry: tuple[PathState, Float[Array, "particle d"]]) -> tuple[PathState, Array]:
+    def leapfrog(_: Any, carry: tuple[PathState, Float[Array, "particle d"]]) -> tuple[PathState, Array]:
         now, momentum = carry
         momentum = momentum + 0.5 * size[:, None] * _apply(scale, now.gradient(beta), transpose=True)
         now = jax.vmap(evaluate)(now.x + size[:, None] * _apply(scale, momentum))

@@ -345,7 +345,7 @@ class IndexGibbs(AbstractMethod):
         if isinstance(self.instrument, Ladder):
             return Path(jnp.append(self.instrument.rungs, 1.0), jnp.append(self.instrument.log_g, 0.0))
         assert isinstance(self.instrument, Fixed)
-        return Path(jnp.array([float(self.instrument.beta), 1.0]), jnp.zeros(2))
+        return Path(jnp.append(self.instrument.beta, 1.0), jnp.zeros(2))
 
     def _tuned(self, annealed: Annealed) -> tuple[Path, Float[Array, " knot"], Scale]:
         """Path, step sizes and metrics as the pilot found them."""

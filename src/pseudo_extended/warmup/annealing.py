@@ -6,7 +6,7 @@ need to start: where the temperatures must be dense (equal loss of weight is equ
 the path whatever its size, step sizes and metrics by temperature, and points of the target.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -183,7 +183,7 @@ def _move(
     scales = jnp.broadcast_to(scale, (size, *scale.shape))
     target = jnp.asarray(kernel.target_acceptance)[0]
 
-    def once(i: int, carry: tuple[PathState, Array, Array]) -> tuple[PathState, Array, Array]:
+    def once(i: Any, carry: tuple[PathState, Array, Array]) -> tuple[PathState, Array, Array]:
         population, log_step, _ = carry
         steps = jnp.broadcast_to(jnp.exp(log_step), (size,))
         population, info = move(jax.random.fold_in(key, i), kernel, evaluate, population, betas, steps, scales)
@@ -203,7 +203,7 @@ def _next_step(delta: Float[Array, " particle"], most: Float[Array, ""]) -> tupl
         alive = jnp.sum(~jnp.isneginf(delta))
         return jnp.sum(weight) ** 2 / (alive * jnp.sum(weight**2))
 
-    def halve(_: int, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = ends
         # By geometric mean at first: log Z may need steps of any order of magnitude.
         middle = jnp.where(low > 0, 0.5 * (low + high), high * 1e-2)
