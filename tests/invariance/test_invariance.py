@@ -59,12 +59,17 @@ def run(case: Case, kernel, step_sizes, log_density=None, dense=False):
     return check_invariance(step, case.exact, statistics=partial(statistics, extended))
 
 
+FIRST = list(CASES)[:2]
+ALIKE = ("cycle", "mixture", "MALA")
+"""Made of the others, or HMC with one step: beyond two cases, and like the method's own step, left to `make test-all`."""
+
+
 def pairs():
-    """Every kernel × every case; compositions of kernels, beyond two cases, only in `make test-all`."""
+    """Every kernel × every case."""
     for case_name in CASES:
         for kernel_name in KERNELS:
-            composed = kernel_name in ("cycle", "mixture") and case_name not in list(CASES)[:2]
-            yield pytest.param(case_name, kernel_name, marks=pytest.mark.slow if composed else ())
+            slow = kernel_name in ALIKE and case_name not in FIRST
+            yield pytest.param(case_name, kernel_name, marks=pytest.mark.slow if slow else ())
 
 
 @pytest.mark.parametrize(("case_name", "kernel_name"), pairs())
@@ -79,7 +84,9 @@ def test_kernel_with_a_dense_metric(kernel_name):
     assert report.passes(), report
 
 
-@pytest.mark.parametrize("case_name", CASES)
+@pytest.mark.parametrize(
+    "case_name", [pytest.param(name, marks=pytest.mark.slow if name not in FIRST else ()) for name in CASES]
+)
 def test_the_methods_own_step(case_name):
     """The whole method, as the loop calls it, with its own weights."""
     case = CASES[case_name]()
