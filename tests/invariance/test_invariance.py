@@ -61,7 +61,7 @@ def run(case: Case, kernel, step_sizes, log_density=None, dense=False):
 
 FIRST = list(CASES)[:2]
 ALIKE = ("cycle", "mixture", "MALA")
-"""Made of the others, or HMC with one step: beyond two cases, and like the method's own step, left to `make test-all`."""
+"""Made of the others, or HMC with one step: beyond two cases they are left to `make test-all`."""
 
 
 def pairs():
