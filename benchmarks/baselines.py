@@ -21,7 +21,7 @@ from rich.table import Table
 
 import pseudo_extended as pe
 from overhead import hundred_dimensions
-from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.program import build_programs, chunk_input
 from pseudo_extended.warmup import stages
@@ -37,12 +37,16 @@ def methods() -> list[tuple[str, AbstractMethod]]:
         ("plain HMC, 10 steps", pe.Plain(pe.HMC(10))),
         ("plain NUTS", pe.Plain(pe.NUTS())),
         ("pseudo-extended HMC, N = 5", pe.PseudoExtended(pe.Tempered(0.01), pe.HMC(10), 5)),
+        ("index Gibbs, N = 8", pe.IndexGibbs(8)),
         ("pseudo-extended NUTS, N = 5", pe.PseudoExtended(pe.Tempered(0.01), pe.NUTS(), 5)),
         (
             "equi-energy, 5 chains",
             # Small rings: a chunk copies them once, and the chunks of this benchmark are short.
             pe.EquiEnergy([-60, 2, 6, 20, 63], [1, 3, 8, 22, 60], burn_in=0, head_start=1, ring_capacity=200),
         ),
+        ("parallel tempering HMC, 5 rungs", pe.ParallelTempering(np.geomspace(0.02, 1, 5), pe.HMC(10))),
+        ("simulated tempering HMC", pe.SimulatedTempering(np.linspace(0.02, 1, 1000), pe.HMC(10))),
+        ("annealed importance, 100 x HMC", pe.AnnealedImportance(kernel=pe.HMC(10), num_steps=100)),
         ("repelling-attracting", pe.RepellingAttracting(0.1)),
         ("continuous tempering, joint", pe.ContinuousTempering("joint", pe.HMC(10), base=normal, log_zeta=zeta)),
         ("continuous tempering, Gibbs", pe.ContinuousTempering("gibbs", pe.HMC(10), base=normal, log_zeta=zeta)),
@@ -75,7 +79,8 @@ def one_chunk(target: pe.Target, method: AbstractMethod) -> tuple[Callable[[], A
     key = jax.random.key(0, impl="threefry2x32")
     numbers = np.arange(method.width) if method.width > 1 else np.asarray(0)
     x = np.random.default_rng(0).uniform(0, 1, (method.width, method.num_points, target.dim))
-    method, x, _ = method.prepare(key, target, x, lambda sentence: None)
+    if isinstance(method, AbstractPreparedMethod):
+        method, x, _ = method.prepare(key, target, x, lambda sentence: None)
     x = x if method.width > 1 else x[0]
     programs = build_programs(target, method, capacity=NUM_DRAWS, thin=1, x=x)
     chain = programs.start(key, numbers, x)
@@ -83,7 +88,7 @@ def one_chunk(target: pe.Target, method: AbstractMethod) -> tuple[Callable[[], A
     chain, _ = programs.advance(chunk_input(key, 0, 200, NUM_DRAWS, warmup), numbers, chain)
     chunk = chunk_input(key, 0, NUM_DRAWS, NUM_DRAWS, None)
     record = programs.advance(chunk, numbers, chain)[1]
-    num_evaluations = int(np.sum(record.statistics["num_evaluations"])) * method.num_points
+    num_evaluations = int(np.sum(record.statistics["num_evaluations"]))
     return lambda: programs.advance(chunk, numbers, chain), num_evaluations
 
 
@@ -92,7 +97,11 @@ def measure(target: pe.Target) -> list[tuple[str, float, float, str, float]]:
     """For each method: evaluations a draw, microseconds an evaluation, what it evaluates, and the bare microseconds."""
     num_bare = 20_000
     bare = bare_loops(target, num_bare)
-    chunks = [(name, method, *one_chunk(target, method)) for name, method in methods()]
+    based = target.with_base(pe.Normal(0.0, 3.0))
+    chunks = [
+        (name, method, *one_chunk(based if isinstance(method, pe.AnnealedImportance) else target, method))
+        for name, method in methods()
+    ]
     runs = [*bare, *(run for _, _, run, _ in chunks)]
     for run in runs:
         jax.block_until_ready(run())

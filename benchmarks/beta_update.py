@@ -16,6 +16,7 @@ import numpy as np
 
 import pseudo_extended as pe
 from pseudo_extended.kernels.path_moves import evaluator, move, refresh
+from pseudo_extended.methods.index_parameters import untuned
 from pseudo_extended.path import on_path
 from pseudo_extended.precision import double_precision
 from pseudo_extended.warmup.learned_base import mixture_base, pad_components
@@ -52,7 +53,7 @@ def main() -> None:
     print("|---|---|---|---|---|")
     for num_particles, width in ((5, 1), (6, 2), (8, 2), (8, 4), (16, 2)):
         method = pe.IndexGibbs(num_particles)
-        parameters = method._untuned(2)._replace(base=base)
+        parameters = untuned(method.instrument, 2, dense=True)._replace(base=base)
 
         def gradients(key: Any, x: Any) -> Any:
             del key
@@ -68,7 +69,7 @@ def main() -> None:
 
         def temperatures(key: Any, chain: Any, method: Any = method) -> Any:
             state = chain.state
-            state = method._draw_index(key, chain.parameters.path, state.points, state.t, state.last)
+            state = method._draw_index(key, chain.parameters.path, state.points, state.last)
             moved = state.points._replace(delta=state.points.delta + 1e-9 * state.t)  # so that nothing is hoisted
             return chain._replace(state=state._replace(points=moved))
 

@@ -89,7 +89,8 @@ def measure(target: pe.Target, num_particles: int, step_size: float) -> tuple[fl
 
     start = bare.init(chain.state.position)
     scan, loop = jax.jit(scan), jax.jit(loop)
-    steps_ours = int(np.sum(programs.advance(chunk, np.asarray(0), chain)[1].statistics["num_evaluations"]))
+    evaluations = programs.advance(chunk, np.asarray(0), chain)[1].statistics["num_evaluations"]
+    steps_ours = int(np.sum(evaluations)) // num_particles
     steps_bare = int(np.sum(scan(start)[1][1]))
     runs = [
         (lambda: programs.advance(chunk, np.asarray(0), chain), steps_ours),

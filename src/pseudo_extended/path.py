@@ -35,8 +35,6 @@ class Cells(NamedTuple):
     """The probability of each cell."""
     slope: Float[Array, "*batch cell"]
     """The change of the log density of t across each cell."""
-    log_ends: Float[Array, "*batch 2"]
-    """The log density of t at both ends of the path, t = 0 and t = 1."""
 
 
 def on_path(nodes: Float[Array, " node"], t: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
@@ -63,8 +61,7 @@ def cells_given(path: Path, delta: Float[Array, "*batch"]) -> Cells:
     mass = jnp.where(flat, trapezoid, (value[..., 1:] - value[..., :-1]) / jnp.where(flat, 1.0, slope))
     total = jnp.sum(mass, axis=-1)
     log_mass = top[..., 0] + jnp.log(total / path.num_cells)
-    log_ends = height[..., jnp.array([0, -1])] - log_mass[..., None]
-    return Cells(log_mass, mass / total[..., None], slope, log_ends)
+    return Cells(log_mass, mass / total[..., None], slope)
 
 
 def draw_t(uniform: Float[Array, "*batch"], cells: Cells) -> Float[Array, "*batch"]:

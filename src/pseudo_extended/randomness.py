@@ -1,7 +1,7 @@
 """Normal and uniform numbers out of one call of the generator.
 
-Every call of `jax.random` is a copy of threefry in the compiled program, and costs a tenth of a second to compile and
-microseconds to start: for a step that needs a few dozen numbers, one call for all of them is worth the trouble.
+Every call of `jax.random` is a copy of threefry in the compiled program, which takes time to compile and to start: for
+a step that needs a few dozen numbers, one call for all of them is worth the trouble.
 """
 
 import jax

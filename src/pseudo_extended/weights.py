@@ -37,6 +37,19 @@ def importance(log_importance: Float[np.ndarray, "*draw"]) -> Float[np.ndarray, 
     return softmax(log_importance) * log_importance.size
 
 
+def whole_weights(
+    log_weight: Float[np.ndarray, "chain draw particle"], log_importance: Float[np.ndarray, "chain draw"] | None
+) -> Float[np.ndarray, "chain draw particle"]:
+    """Weights of all pseudo-samples on one scale: normalised within each draw, times the importance of the draw.
+
+    >>> whole_weights(np.zeros((1, 2, 2)), np.log([[1.0, 3.0]]))
+    array([[[0.25, 0.25],
+            [0.75, 0.75]]])
+    """
+    weight = normalise(log_weight)
+    return weight if log_importance is None else weight * importance(log_importance)[:, :, None]
+
+
 def effective_number(weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "..."]:
     """1 / Σ w²: how many pseudo-samples carry the weight of a draw, between 1 and N.
 

@@ -15,7 +15,8 @@ import pytest
 import pseudo_extended as pe
 from pseudo_extended.kernels import path_moves
 from pseudo_extended.methods import index_gibbs
-from pseudo_extended.methods.index_gibbs import IndexGibbs, IndexParameters
+from pseudo_extended.methods.index_gibbs import IndexGibbs
+from pseudo_extended.methods.index_parameters import IndexParameters, fixed_path
 from pseudo_extended.path import Path, on_path
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
@@ -152,7 +153,9 @@ def prepared(case: Case, kernel) -> IndexGibbs:
     """The method with parameters that nobody tuned: step sizes and metrics differ from knot to knot."""
     method = IndexGibbs(NUM_PARTICLES, kernel, case.instrument)
     with double_precision():
-        path = Path(jnp.asarray(case.betas), jnp.asarray(case.log_g)) if is_free(case) else method._fixed_path()
+        path = (
+            Path(jnp.asarray(case.betas), jnp.asarray(case.log_g)) if is_free(case) else fixed_path(method.instrument)
+        )
         knots = jnp.linspace(0.0, 1.0, NODES if is_free(case) else path.num_cells + 1)
         learned = None if case.learned is None else jax.tree.map(jnp.asarray, case.learned)
         parameters = IndexParameters(learned, path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
@@ -178,9 +181,8 @@ def run(case: Case, kernel, num_steps=2):
 
     def statistics(flat):
         x, t, k = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
-        state = method._draw_index(
-            jax.random.key(0), blank.parameters.path, chain_at(flat).state.points, t, blank.state.last
-        )
+        points = chain_at(flat).state.points
+        state = method._draw_index(jax.random.key(0), blank.parameters.path, points, blank.state.last)
         weight = jax.nn.softmax(state.log_weight)
         carried = x[jnp.round(k[0]).astype(int)]
         others = jnp.where(jnp.arange(NUM_PARTICLES) == k[0], 0.0, x)
@@ -322,8 +324,8 @@ def test_standing_still_is_caught(monkeypatch):
     patched(monkeypatch, "refresh", lambda key, draw, evaluate, state, beta: (state, beta, beta < 2))
     original = IndexGibbs._draw_index
 
-    def stay(self, key, path, points, t, info):
-        return original(self, key, path, points, t, info)._replace(t=t, carrier=info.carrier.argmax())
+    def stay(self, key, path, points, info):
+        return original(self, key, path, points, info)._replace(t=info.t, carrier=info.carrier.argmax())
 
     monkeypatch.setattr(IndexGibbs, "_draw_index", stay)
     assert not run(CASES["normal base"], KERNELS["HMC"]).passes()

@@ -7,7 +7,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.analysis.travel import Travel, round_trips, sentences, travel
-from pseudo_extended.methods.preparation import MAX_UNSEEN, Pilot, choose
+from pseudo_extended.methods.preparation import Pilot, choose
 from pseudo_extended.run.loop import milestones
 from pseudo_extended.warmup.temperatures import adapt_g, adapt_steps
 
@@ -71,7 +71,7 @@ class TestLearningTheBase:
 def pilot(name, length, log_z, spread=0.0, finished=True):
     islands = np.array([[log_z - spread, log_z + spread, log_z - spread, log_z + spread]])
     annealed = pe.warmup.annealing.Annealed(
-        None, None, np.array([length]), islands, None, None, None, 1, np.asarray(finished)
+        None, None, np.array([length]), islands, None, None, 1, np.asarray(finished)
     )
     return Pilot(name, None, annealed)
 
@@ -88,9 +88,6 @@ class TestChoosing:
 
     def test_a_path_that_did_not_arrive_is_chosen_last(self):
         assert choose([pilot("arrived", 9.0, 0.0), pilot("did not", 1.0, 0.0, finished=False)]).name == "arrived"
-
-    def test_limit_of_listing(self):
-        assert 0 < MAX_UNSEEN < 1
 
 
 class TestAdaptation:

@@ -91,7 +91,7 @@ class TestOutput:
         for name in ("acceptance_rate", "diverging", "non_finite", "num_evaluations", "lp"):
             assert result.statistics[name].shape == (CHAINS, DRAWS), name
         assert result.statistics["diverging"].dtype == bool
-        assert np.all(result.statistics["num_evaluations"] == 4)
+        assert np.all(result.statistics["num_evaluations"] == 4 * LEADING[2])
         assert np.all((result.statistics["acceptance_rate"] >= 0) & (result.statistics["acceptance_rate"] <= 1))
 
     def test_same_seed_same_draws(self, result, target):

@@ -22,7 +22,7 @@ from pseudo_extended.analysis.travel import Travel, travel
 from pseudo_extended.analysis.travel import sentences as travel_sentences
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
-from pseudo_extended.weights import draw_index, draw_rows, importance, log_normalise, normalise
+from pseudo_extended.weights import draw_index, draw_rows, log_normalise, normalise, whole_weights
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -58,8 +58,7 @@ class Result:
     @cached_property
     def weights(self) -> Float[np.ndarray, "chain draw particle"]:
         """Weights that sum to one within each draw, or to its importance where draws do not count alike (mean one)."""
-        within = normalise(self.log_weights)
-        return within if self.log_importance is None else within * importance(self.log_importance)[:, :, None]
+        return whole_weights(self.log_weights, self.log_importance)
 
     @cached_property
     def points(self) -> PyTree:

@@ -7,6 +7,7 @@ from jaxtyping import Float, Int, Shaped
 
 from pseudo_extended.analysis.estimates import Estimate
 from pseudo_extended.analysis.series import effective_sample_size, standard_error
+from pseudo_extended.analysis.travel import count_round_trips
 
 Statistics = Mapping[str, np.ndarray]
 
@@ -33,14 +34,8 @@ def round_trips(statistics: Statistics) -> Int[np.ndarray, " chain"]:
     array([1])
     """
     replica = _series("round_trips", statistics, "replica")
-    num_chains, _, num_rungs = replica.shape
-    trips: Int[np.ndarray, " chain"] = np.zeros(num_chains, int)
-    for chain in range(num_chains):
-        for number in range(num_rungs):
-            at_an_end = replica[chain][:, [0, -1]] == number
-            visits = np.argmax(at_an_end[np.any(at_an_end, axis=1)], axis=1)
-            trips[chain] += np.count_nonzero(np.diff(visits)) // 2
-    return trips
+    top, bottom = (replica[:, :, rung, None] == np.arange(replica.shape[2]) for rung in (-1, 0))
+    return count_round_trips(top.astype(int) - bottom)
 
 
 def thermodynamic_integration(statistics: Statistics) -> Estimate:

@@ -48,14 +48,17 @@ def round_trips(beta: Betas, carries: Bool[np.ndarray, "chain draw particle"]) -
     array([2])
     """
     hot = beta <= _hot_end(beta, carries)
-    # +1 at the target, -1 at the hot end; a trip there and back is two changes of sign, in what is left without zeros.
-    ends = np.where(carries, 1, np.where(hot, -1, 0))
-    trips = np.zeros(beta.shape[0], int)
-    for chain in range(beta.shape[0]):
-        for particle in range(beta.shape[2]):
-            visited = ends[chain, :, particle]
+    return count_round_trips(np.where(carries, 1, np.where(hot, -1, 0)))
+
+
+def count_round_trips(ends: Int[np.ndarray, "chain draw traveller"]) -> Int[np.ndarray, " chain"]:
+    """Trips there and back of all travellers, from where each is: 1 at one end, -1 at the other, 0 in between."""
+    trips: Int[np.ndarray, " chain"] = np.zeros(ends.shape[0], int)
+    for chain in range(ends.shape[0]):
+        for traveller in range(ends.shape[2]):
+            visited = ends[chain, :, traveller]
             visited = visited[visited != 0]
-            trips[chain] += np.sum(visited[1:] != visited[:-1]) // 2
+            trips[chain] += np.count_nonzero(np.diff(visited)) // 2
     return trips
 
 

@@ -94,17 +94,17 @@ def refresh(
     evaluate: Evaluate,
     state: PathState,
     beta: Float[Array, " particle"],
-) -> tuple[PathState, Float[Array, " particle"], Bool[Array, " particle"]]:
+) -> tuple[PathState, Float[Array, " particle"], Float[Array, " particle"]]:
     """Propose a draw from the base for every point, and accept it with probability min(1, exp{β (Δ' - Δ)}).
 
-    Returns the points, the acceptance rates, and whether the target is positive at what was proposed.
+    Returns the points, the acceptance rates, and Δ at what was proposed, -inf where the target vanishes.
     """
     keys = jax.random.split(key, beta.shape[0] + 1)
     fresh = jax.vmap(lambda key: evaluate(draw_base(key)))(keys[1:])
     valid = fresh.is_valid()
     rate = jnp.where(valid, jnp.exp(jnp.minimum(beta * (fresh.delta - state.delta), 0.0)), 0.0)
     accepted = jax.random.uniform(keys[0], beta.shape, dtype=float) < rate
-    return _select(accepted, fresh, state), rate, valid
+    return _select(accepted, fresh, state), rate, jnp.where(valid, fresh.delta, -jnp.inf)
 
 
 def _hmc(

@@ -1,6 +1,7 @@
 """Methods: how a target becomes a Markov chain of weighted points."""
 
 from pseudo_extended.methods.abstract import AbstractMethod as AbstractMethod
+from pseudo_extended.methods.abstract import AbstractPreparedMethod as AbstractPreparedMethod
 from pseudo_extended.methods.abstract import Chain as Chain
 from pseudo_extended.methods.abstract import Prepared as Prepared
 from pseudo_extended.methods.abstract import StepInfo as StepInfo

@@ -53,6 +53,7 @@ class StepInfo(NamedTuple):
     diverging: Bool[Array, ""]
     non_finite: Bool[Array, ""]
     num_evaluations: Int[Array, ""]
+    """Of the target's density, or of density and gradient, at one point."""
 
     def plus(self, other: "StepInfo") -> "StepInfo":
         """Both steps together: rates and evaluations add up, and what happened in either has happened."""
@@ -103,15 +104,6 @@ class AbstractMethod(eqx.Module):
         """Whether the method's own densities, besides the target's, are positive at these starting points."""
 
     @abstractmethod
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Choose what all chains share, before any of them starts; most methods have nothing to choose.
-
-        What is chosen must not depend on the number of chains; `say` shows a line about what is going on.
-        """
-
-    @abstractmethod
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """A chain that starts at the given points."""
 
@@ -134,3 +126,16 @@ class AbstractMethod(eqx.Module):
     @abstractmethod
     def describe(self) -> str:
         """A line about the method for tables and reports."""
+
+
+class AbstractPreparedMethod(AbstractMethod):
+    """A method with something to choose before any chain starts."""
+
+    @abstractmethod
+    def prepare(
+        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
+    ) -> Prepared:
+        """Choose what all chains share, before any of them starts.
+
+        What is chosen must not depend on the number of chains; `say` shows a line about what is going on.
+        """

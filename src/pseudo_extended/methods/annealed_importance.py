@@ -1,6 +1,5 @@
 """Annealed importance sampling (Neal 2001): independent walks from the base to the target, weighted."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelParameters
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.methods.bands import band_betas, level_bands
 from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
@@ -118,13 +117,6 @@ class AnnealedImportance(AbstractMethod):
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
         """Whether the base is positive."""
         return jax.vmap(lambda u: jnp.isfinite(target.path_point(u).log_base))(x)
-
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Nothing to choose."""
-        del key, target, say
-        return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """The given point only serves to find first step sizes."""

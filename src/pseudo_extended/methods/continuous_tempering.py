@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Key
 from pseudo_extended import checks
 from pseudo_extended.bases import AbstractBase, Normal
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelState, LogDensity
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain
 from pseudo_extended.target import Target, zero_if_invalid
 from pseudo_extended.warmup import Stage, WindowedWarmup
@@ -31,7 +31,7 @@ class TemperedState(NamedTuple):
     """log γ(x) - log γ0(x) - log ζ."""
 
 
-class ContinuousTempering(AbstractMethod):
+class ContinuousTempering(AbstractPreparedMethod):
     """One chain that moves x and a temperature β in [0, 1], with joint density ∝ γ0(x)^(1-β) (γ(x)/ζ)^β.
 
     Given x, β has the density ∝ exp{β Δ(x)}, Δ = log γ - log γ0 - log ζ. Every draw counts with the density of that at

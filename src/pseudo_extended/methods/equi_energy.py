@@ -1,6 +1,5 @@
 """The equi-energy sampler of Kou, Zhou and Wong (2006), Annals of Statistics 34, 1581-1619."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.methods.energy_ladder import EnergyLadder
 from pseudo_extended.methods.energy_rings import EnergyRings, draw_points, empty_rings, file_points
 from pseudo_extended.randomness import normals_and_uniforms
@@ -153,13 +152,6 @@ class EquiEnergy(AbstractMethod):
         """All its densities are positive where the target is."""
         del target
         return jnp.ones(x.shape[0], bool)
-
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Nothing to choose."""
-        del key, target, say
-        return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """All chains at the one given point, with empty rings."""

@@ -15,20 +15,28 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.bases import AbstractBase
+from pseudo_extended.bases import Normal
 from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels import HMC, AbstractKernel
-from pseudo_extended.kernels.path_moves import MoveInfo, PathState, Scale, evaluator, move, refresh
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.kernels.path_moves import MoveInfo, PathState, evaluator, move, refresh
+from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.index_parameters import (
+    IndexParameters,
+    beta_range,
+    particles_for,
+    rungs,
+    tuned,
+    untuned,
+)
 from pseudo_extended.methods.preparation import Preparation, prepare_path
 from pseudo_extended.path import Path, cells_given, draw_t, on_path
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
-from pseudo_extended.warmup.annealing import Annealed, path_from, tuning_at, tuning_from
 from pseudo_extended.warmup.temperatures import (
     TemperatureAdaptation,
     adapt_g,
@@ -37,20 +45,7 @@ from pseudo_extended.warmup.temperatures import (
     start_adaptation,
 )
 
-NUM_CELLS = 32
-NUM_KNOTS = 9
 DENSE_METRIC_UP_TO = 16
-
-
-class IndexParameters(NamedTuple):
-    """What the pilot and warm-up learn; frozen when the draws begin."""
-
-    base: AbstractBase | None
-    """A learned base; None for the target's own."""
-    path: Path
-    log_step: Float[Array, " knot"]
-    scale: Scale
-    """The metric at each knot; knots are equally far apart in t, like the nodes of the path."""
 
 
 class IndexState(NamedTuple):
@@ -76,14 +71,14 @@ class IndexInfo(NamedTuple):
     t: Float[Array, " particle"]
     move: MoveInfo
     refresh_rate: Float[Array, " particle"]
-    refresh_valid: Bool[Array, " particle"]
+    fresh_log_mass: Float[Array, " particle"]
+    """log q/γ0 at the draws from the base that were offered; -inf where the target vanishes."""
+    num_evaluations: Int[Array, ""]
     share: Float[Array, " cell"]
     """The probability of each cell of the path, averaged over the pseudo-samples that do not carry the target."""
-    log_ends: Float[Array, " 2"]
-    """The log density of t at both ends of the path, averaged in the same way, less log g there."""
 
 
-class IndexGibbs(AbstractMethod):
+class IndexGibbs(AbstractPreparedMethod):
     """The default: pseudo-samples that travel along a learned path from a learned base to the target.
 
     Args:
@@ -159,11 +154,9 @@ class IndexGibbs(AbstractMethod):
         return isinstance(self.instrument, Tempered)
 
     def check(self, target: Target) -> None:
-        """Without a base to be learned, the instrument must give a proper extended target."""
-        if isinstance(self.instrument, Ladder) and self.instrument.rungs.size != self.num_particles:
-            self.instrument.check(target, self.num_particles)
-        if not self.learns_base(target):
-            self.instrument.check(target, self.num_particles)
+        """The instrument must give a proper extended target, with a base of some kind where one will be learned."""
+        based = target.with_base(Normal()) if self.learns_base(target) else target
+        self.instrument.check(based, self.num_particles)
 
     def learns_base(self, target: Target) -> bool:
         """Whether `prepare` learns a base for this target."""
@@ -181,12 +174,12 @@ class IndexGibbs(AbstractMethod):
         preparation = Preparation(
             kernel=self.kernel,
             learns_base=self.learns_base(target),
-            beta_min=self._beta_range()[0],
+            beta_min=beta_range(self.instrument)[0],
             dense=self._dense(target.dim),
         )
         prepared = prepare_path(key, preparation, target, x[0], say)
-        [tuned] = compile_once(Job(lambda annealed: self._tuned(annealed), (prepared.annealed,)))
-        parameters = IndexParameters(jax.tree.map(jnp.asarray, prepared.base), *tuned(prepared.annealed))
+        [tune] = compile_once(Job(lambda annealed: tuned(self.instrument, annealed), (prepared.annealed,)))
+        parameters = IndexParameters(jax.tree.map(jnp.asarray, prepared.base), *tune(prepared.annealed))
         num_particles, notes = self.num_particles, prepared.notes
         if self.chooses_particles:
             num_particles = particles_for(float(prepared.annealed.length[-1]), target.dim)
@@ -204,14 +197,16 @@ class IndexGibbs(AbstractMethod):
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the given pseudo-samples, at places drawn given them."""
-        parameters = self._untuned(target.dim) if self.parameters is None else self.parameters
+        parameters = self.parameters
+        if parameters is None:
+            parameters = untuned(self.instrument, target.dim, dense=self._dense(target.dim))
         points = jax.vmap(self._evaluator(target, parameters))(x)
         zeros = jnp.zeros(self.num_particles)
         nobody = jnp.zeros(self.num_particles, bool)
         share = jnp.zeros(parameters.path.num_cells)
         moved = MoveInfo(zeros, nobody, nobody, zeros)
-        info = IndexInfo(zeros, nobody, zeros, moved, zeros, nobody, share, jnp.zeros(2))
-        state = self._draw_index(key, parameters.path, points, zeros, info)
+        info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, jnp.asarray(0), share)
+        state = self._draw_index(key, parameters.path, points, info)
         return Chain(state, parameters, start_adaptation(parameters.path, parameters.log_step))
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[IndexState, IndexInfo]:
@@ -222,15 +217,20 @@ class IndexGibbs(AbstractMethod):
         t = jnp.where(carrier, 1.0, state.t)
         beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
         step_size = jnp.exp(on_path(parameters.log_step, t))
-        scale = parameters.scale[self._knot(parameters, t)]
+        scale = parameters.scale[parameters.knot(t)]
         evaluate = self._evaluator(target, parameters)
         points, moved = move(key_move, self.kernel, evaluate, state.points, beta, step_size, scale)
-        rate, valid = jnp.zeros_like(t), jnp.ones_like(carrier)
+        num_evaluations = jnp.sum(moved.num_evaluations).astype(int)
+        rate, fresh_log_mass = jnp.zeros_like(t), jnp.zeros_like(t)
         own = self._own_target(target, parameters)
         if own.base is not None and own.base.can_sample:
-            points, rate, valid = refresh(key_refresh, own.draw_base, evaluate, points, beta)
-        info = state.last._replace(beta=beta, carrier=carrier, t=t, move=moved, refresh_rate=rate, refresh_valid=valid)
-        state = self._draw_index(key_index, parameters.path, points, state.t, info)
+            points, rate, delta = refresh(key_refresh, own.draw_base, evaluate, points, beta)
+            num_evaluations = num_evaluations + self.num_particles
+            in_support = ~jnp.isneginf(delta)
+            log_mass = cells_given(parameters.path, jnp.where(in_support, delta, 0.0)).log_mass
+            fresh_log_mass = jnp.where(in_support, log_mass, -jnp.inf)
+        info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, num_evaluations, state.last.share)
+        state = self._draw_index(key_index, parameters.path, points, info)
         return state, state.last
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: IndexInfo) -> Chain:
@@ -240,7 +240,7 @@ class IndexGibbs(AbstractMethod):
         log_step, visits = adapt_steps(
             parameters.log_step,
             adaptation.visits,
-            self._knot(parameters, info.t),
+            parameters.knot(info.t),
             info.move.acceptance_rate,
             jnp.broadcast_to(stage.tunes_step, info.t.shape),
             jnp.asarray(self.kernel.target_acceptance)[0],
@@ -266,46 +266,35 @@ class IndexGibbs(AbstractMethod):
             "move_acceptance": info.move.acceptance_rate,
             "refresh_acceptance": info.refresh_rate,
         }
-        if self._estimates_evidence(target):
-            in_support = jnp.log(jnp.mean(info.refresh_valid.astype(float)))
-            statistics["evidence_bottom"] = jnp.stack([info.log_ends[0], jnp.zeros(())])
-            statistics["evidence_top"] = jnp.stack([info.log_ends[1], in_support])
+        base = target.base if self.parameters is None or self.parameters.base is None else self.parameters.base
+        if self.is_free and beta_range(self.instrument) == (0.0, 1.0) and base is not None:
+            top, bottom = _evidence(state, from_base=base.can_sample)
+            statistics |= {"evidence_top": top, "evidence_bottom": bottom}
         return WeightedPoints(state.points.x, state.log_weight, statistics)
 
     def report(self, info: IndexInfo) -> StepInfo:
         """The mean acceptance rate of all moves; divergences of the target's own pseudo-sample."""
-        num_fresh = info.refresh_rate.shape[0]
         return StepInfo(
             jnp.mean(info.move.acceptance_rate),
             jnp.any(info.move.diverging & info.carrier),
             jnp.any(info.move.non_finite & info.carrier),
-            (jnp.sum(info.move.num_evaluations) + num_fresh).astype(int),
+            info.num_evaluations,
         )
 
     def describe(self) -> str:
         """For tables."""
         return f"index Gibbs with {type(self.kernel).__name__}, N = {self.num_particles}"
 
-    def _draw_index(
-        self,
-        key: Key[Array, ""],
-        path: Path,
-        points: PathState,
-        t: Float[Array, " particle"],
-        info: IndexInfo,
-    ) -> IndexState:
+    def _draw_index(self, key: Key[Array, ""], path: Path, points: PathState, info: IndexInfo) -> IndexState:
         """k given x, with the temperatures integrated out where they are free; then t given x."""
         uniform = jax.random.uniform(key, (self.num_particles + 1,), dtype=float)
         if self.is_free:
             cells = cells_given(path, points.delta)
             log_weight = points.delta - cells.log_mass
             t = draw_t(uniform[1:], cells)
-            others = 1 - jax.nn.softmax(log_weight)
-            others = others / (jnp.sum(others) + 1e-300)
-            log_ends = jax.nn.logsumexp(cells.log_ends, axis=0, b=others[:, None]) - path.log_g[jnp.array([0, -1])]
-            info = info._replace(share=others @ cells.share, log_ends=log_ends)
+            info = info._replace(share=_others(log_weight) @ cells.share)
         else:
-            node = self._rungs()
+            node = rungs(self.instrument, self.num_particles)
             t = jnp.asarray(node / path.num_cells)
             log_weight = (1 - path.beta[node]) * points.delta - path.log_g[node]
         cumulative = jnp.cumsum(jax.nn.softmax(log_weight))
@@ -318,68 +307,35 @@ class IndexGibbs(AbstractMethod):
     def _evaluator(self, target: Target, parameters: IndexParameters) -> Any:
         return evaluator(self._own_target(target, parameters), gradient=self.kernel.uses_gradient)
 
-    def _knot(self, parameters: IndexParameters, t: Float[Array, " particle"]) -> Int[Array, " particle"]:
-        return jnp.round(t * (parameters.log_step.shape[0] - 1)).astype(int)
-
-    def _estimates_evidence(self, target: Target) -> bool:
-        learned = self.parameters is not None and self.parameters.base is not None
-        return self.is_free and self._beta_range() == (0.0, 1.0) and (learned or target.base is not None)
-
     def _dense(self, dim: int) -> bool:
         return self.metric == "dense" or (self.metric == "auto" and dim <= DENSE_METRIC_UP_TO)
 
-    def _beta_range(self) -> tuple[float, float]:
-        if isinstance(self.instrument, Tempered):
-            return self.instrument.beta_min, self.instrument.beta_max
-        nodes = self._fixed_path().beta
-        return float(nodes[0]), 1.0
 
-    def _rungs(self) -> Int[np.ndarray, " particle"]:
-        """The node of the path at which each pseudo-sample stays, for fixed temperatures."""
-        return (
-            np.arange(self.num_particles) if isinstance(self.instrument, Ladder) else np.zeros(self.num_particles, int)
-        )
-
-    def _fixed_path(self) -> Path:
-        """Fixed temperatures as nodes of a path, with the target behind them."""
-        if isinstance(self.instrument, Ladder):
-            return Path(jnp.append(self.instrument.rungs, 1.0), jnp.append(self.instrument.log_g, 0.0))
-        assert isinstance(self.instrument, Fixed)
-        return Path(jnp.append(self.instrument.beta, 1.0), jnp.zeros(2))
-
-    def _tuned(self, annealed: Annealed) -> tuple[Path, Float[Array, " knot"], Scale]:
-        """Path, step sizes and metrics as the pilot found them."""
-        if self.is_free:
-            return path_from(annealed, NUM_CELLS, self._beta_range()[1]), *tuning_from(annealed, NUM_KNOTS)
-        path = self._fixed_path()
-        return path, *tuning_at(annealed, path.beta)
-
-    def _untuned(self, dim: int) -> IndexParameters:
-        """Before any pilot: nodes at all orders of magnitude, unit metric."""
-        if self.is_free:
-            low, high = self._beta_range()
-            nodes = low + (high - low) * jnp.append(0.0, jnp.logspace(-8, 0, NUM_CELLS))
-            path, num_knots = Path(nodes, jnp.zeros(NUM_CELLS + 1)), NUM_KNOTS
-        else:
-            path = self._fixed_path()
-            num_knots = path.num_cells + 1
-        unit = jnp.eye(dim) if self._dense(dim) else jnp.ones(dim)
-        log_step = jnp.full(num_knots, jnp.log(0.5) - 0.25 * jnp.log(dim))
-        return IndexParameters(None, path, log_step, jnp.broadcast_to(unit, (num_knots, *unit.shape)))
+def _others(log_weight: Float[Array, " particle"]) -> Float[Array, " particle"]:
+    """How much each pseudo-sample counts as one that does not carry the target: 1 - w, normalised."""
+    return (1 - jax.nn.softmax(log_weight)) / (log_weight.shape[0] - 1)
 
 
-def particles_for(length: float, dim: int) -> int:
-    """How many pseudo-samples a path of this thermodynamic length is worth.
+def _evidence(state: IndexState, *, from_base: bool) -> tuple[Float[Array, " 2"], Float[Array, " 2"]]:
+    """Top and bottom of the two factors of Z/Z0 = Z/C · C/Z0, with C the mass of q.
 
-    A pseudo-sample needs a number of steps from base to target that grows with the length, so a longer path wants more
-    of them on the way for the target to be handed over as often. Each costs its gradients, so beyond that more are no
-    gain; and each is kept in the output, so in very many dimensions there are fewer.
+    Each factor is a bridge half-way (Meng and Wong 1996), which needs draws of both its ends: those of γ are the
+    pseudo-samples by their weight, those of q the same by one minus it, and those of γ0 what the refreshment offered,
 
-    >>> particles_for(1.0, 2), particles_for(8.0, 32), particles_for(30.0, 100)
-    (6, 11, 16)
+        Z/C = E_q[√(γ/q)] / E_γ[√(q/γ)],        C/Z0 = E_γ0[√(q/γ0)] / E_q[√(γ0/q)].
+
+    The density of t at the ends of the path would give both from q alone, but with heavy tails: γ0/q grows without
+    bound where the base is far from the target. Where the base cannot be drawn from, that is all there is for C/Z0.
     """
-    wanted = int(np.clip(5 + np.ceil(0.7 * length), 6, 16))
-    return max(min(wanted, 8000 // dim), 6)
+    log_weight, log_mass = state.log_weight, state.points.delta - state.log_weight
+    carries, others = jax.nn.softmax(log_weight), _others(log_weight)
+    target = logsumexp(0.5 * log_weight, b=others), logsumexp(-0.5 * log_weight, b=carries)
+    if from_base:
+        fresh = state.last.fresh_log_mass
+        base = logsumexp(0.5 * fresh) - jnp.log(fresh.size), logsumexp(-0.5 * log_mass, b=others)
+    else:
+        base = jnp.zeros(()), logsumexp(-log_mass, b=others)
+    return jnp.stack([target[0], base[0]]), jnp.stack([target[1], base[1]])
 
 
 def _instrument(given: Any) -> AbstractInstrument:

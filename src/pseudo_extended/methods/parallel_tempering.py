@@ -1,6 +1,5 @@
 """Parallel tempering (Geyer 1991): a chain at every temperature, and neighbours that swap their points."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelParameters, RandomWalk
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
 from pseudo_extended.methods.schedule import check_ladder, checked_betas
@@ -169,13 +168,6 @@ class ParallelTempering(AbstractMethod):
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
         """Whether the base is positive."""
         return jax.vmap(lambda u: jnp.isfinite(target.path_point(u).log_base))(x)
-
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Nothing to choose."""
-        del key, target, say
-        return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Every rung at the one given point."""

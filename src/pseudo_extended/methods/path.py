@@ -28,16 +28,8 @@ class PathState(NamedTuple):
 
 def path_state(target: Target, position: Float[Array, " d"], *, gradient: bool) -> PathState:
     """One evaluation of the target and its base; values that are no log density (nan, +inf) are densities of zero."""
-
-    def both(u: Float[Array, " d"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        path = target.path_point(u)
-        return zero_if_invalid(path.log_base), zero_if_invalid(path.delta)
-
-    if not gradient:
-        return PathState(position, *both(position), None, None)
-    values, pull_back = jax.vjp(both, position)
-    one, zero = jnp.ones(()), jnp.zeros(())
-    return PathState(position, *values, *pull_back((one, zero)), *pull_back((zero, one)))
+    path, gradients = target.path_gradients(position) if gradient else (target.path_point(position), (None, None))
+    return PathState(position, zero_if_invalid(path.log_base), zero_if_invalid(path.delta), *gradients)
 
 
 def log_density_at(target: Target, beta: Float[Array, ""]) -> LogDensity:

@@ -1,15 +1,12 @@
 """An ordinary kernel on the raw target: the baseline for everything else."""
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage, WindowedWarmup
@@ -52,13 +49,6 @@ class Plain(AbstractMethod):
         """There are no others."""
         del target
         return jnp.ones(x.shape[0], bool)
-
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Nothing to choose."""
-        del key, target, say
-        return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the one given point."""

@@ -1,18 +1,15 @@
 """Pseudo-extended MCMC: any kernel on the extended target, with the index of the target's pseudo-sample summed out."""
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.extended import ExtendedTarget
 from pseudo_extended.instruments import AbstractInstrument, Tempered
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage, WindowedWarmup
@@ -73,13 +70,6 @@ class PseudoExtended(AbstractMethod):
         extended = self.extended(target)
         return jnp.isfinite(extended.terms(extended.start(jax.random.key(0), x)).log_q)
 
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Nothing to choose."""
-        del key, target, say
-        return Prepared(self, x, ())
-
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the given pseudo-samples."""
         key_instrument, key_step = jax.random.split(key)
@@ -103,8 +93,9 @@ class PseudoExtended(AbstractMethod):
         return WeightedPoints(extended.split(state.position).x, extended.terms(state.position).log_weight, statistics)
 
     def report(self, info: KernelInfo) -> StepInfo:
-        """The kernel's own account."""
-        return report_step(info)
+        """The kernel's own account; each of its evaluations is one of the target at every pseudo-sample."""
+        report = report_step(info)
+        return report._replace(num_evaluations=report.num_evaluations * self.num_particles)
 
     def describe(self) -> str:
         """For tables."""

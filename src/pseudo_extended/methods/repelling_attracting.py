@@ -1,7 +1,6 @@
 """Repelling-attracting Metropolis of Tak, Meng and van Dyk (2018), JCGS 27, 479-490."""
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -11,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.randomness import normals_and_uniforms
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -119,13 +118,6 @@ class RepellingAttracting(AbstractMethod):
         """There are no densities but the target's."""
         del target
         return jnp.ones(x.shape[0], bool)
-
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Nothing to choose."""
-        del key, target, say
-        return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the one given point, with z a draw of q around it."""

@@ -1,6 +1,5 @@
 """Simulated tempering (Marinari and Parisi 1992): one chain, whose temperature is a part of its state."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelParameters
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.methods.bands import band_betas, level_bands
 from pseudo_extended.methods.level_weights import (
     LevelSums,
@@ -142,13 +141,6 @@ class SimulatedTempering(AbstractMethod):
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
         """Whether the base is positive."""
         return jax.vmap(lambda u: jnp.isfinite(target.path_point(u).log_base))(x)
-
-    def prepare(
-        self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
-    ) -> Prepared:
-        """Nothing to choose."""
-        del key, target, say
-        return Prepared(self, x, ())
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """At the given point, on a level from its conditional, with weights that make all levels equally likely."""

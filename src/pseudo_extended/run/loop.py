@@ -76,7 +76,7 @@ def milestones(num_draws: int) -> Iterator[int]:
 
 
 class NoDrawsError(Exception):
-    """The run ended before every chain had a draw."""
+    """The run ended before every chain had a draw; its argument is what ended it."""
 
 
 def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, reporter: Reporter) -> Finished:
@@ -129,6 +129,8 @@ def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, rep
                     raise
                 stopped = "interrupted"
                 reporter.say("stopping after the chunks under way; press Ctrl-C again to lose them")
+    if not all(lane.records for lane in lanes):
+        raise NoDrawsError(stopped)
     return Finished(_collect(lanes, milestone if stopped == "enough" else None), stopped)
 
 
@@ -167,11 +169,7 @@ def _to_host(leaf: Array, lane_ndim: int, count: int) -> np.ndarray:
 
 def _collect(lanes: list[Lane], most: int | None = None) -> Record:
     """The draws that every chain has, or at most so many of them."""
-    per_lane = [
-        jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *lane.records) for lane in lanes if lane.records
-    ]
-    if len(per_lane) < len(lanes):
-        raise NoDrawsError
+    per_lane = [jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *lane.records) for lane in lanes]
     num_draws = min(record.x.shape[1] for record in per_lane)
     num_draws = num_draws if most is None else min(num_draws, most)
     return jax.tree.map(lambda *parts: np.concatenate([part[:, :num_draws] for part in parts]), *per_lane)

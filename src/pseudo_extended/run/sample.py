@@ -14,7 +14,7 @@ from pseudo_extended import checks
 from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.compiled import seconds_compiling
-from pseudo_extended.methods import AbstractMethod, IndexGibbs
+from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod, IndexGibbs
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.loop import Finished, Keys, Lane, NoDrawsError, Plan, run_lanes
 from pseudo_extended.run.preflight import check_densities
@@ -22,7 +22,7 @@ from pseudo_extended.run.program import Programs, Record, build_programs, capaci
 from pseudo_extended.run.progress import Reporter, reporter
 from pseudo_extended.run.starts import starting_points, target_from
 from pseudo_extended.target import Target
-from pseudo_extended.weights import normalise
+from pseudo_extended.weights import whole_weights
 
 MOST_DRAWS = 1_000_000
 """Of each chain, where a stopping rule and not the user says how many."""
@@ -111,7 +111,9 @@ def sample(
     report = reporter(progress)
     try:
         x = starting_points(target, method, init, keys.start, num_chains)
-        method, x, notes = method.prepare(keys.prepare, target, x, report.say)
+        notes = ()
+        if isinstance(method, AbstractPreparedMethod):
+            method, x, notes = method.prepare(keys.prepare, target, x, report.say)
         report.say("compiling")
         lanes = _lanes(x, method.width)
         capacity = capacity_for(target, method) if chunk is None else chunk
@@ -146,8 +148,8 @@ def _run(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, report: 
     """The loop; without a single draw there is nothing to return, and the user is told so."""
     try:
         return run_lanes(programs, lanes, plan, keys, report)
-    except NoDrawsError:
-        if plan.time_limit is not None:
+    except NoDrawsError as error:
+        if error.args == ("time_limit",):
             raise TimeoutError(
                 f"time_limit must leave time for warm-up and a draw of every chain; {plan.time_limit:g} s did not."
             ) from None
@@ -156,8 +158,9 @@ def _run(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, report: 
 
 def _has_ess(target_ess: float, num_chains: int, record: Record) -> bool:
     """Whether the mean of every coordinate, on the unconstrained space, has the effective sample size asked for."""
-    x, log_weight = (np.asarray(part)[:num_chains] for part in (record.x, record.log_weight))
-    return bool(np.all(estimates.mean(x, normalise(log_weight)).ess >= target_ess))
+    kept = jax.tree.map(lambda leaf: leaf[:num_chains], record)
+    weights = whole_weights(kept.log_weight, kept.log_importance)
+    return bool(np.all(estimates.mean(kept.x, weights).ess >= target_ess))
 
 
 def _available_cores() -> int:

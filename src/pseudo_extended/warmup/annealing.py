@@ -33,7 +33,6 @@ class Annealed(NamedTuple):
     """log Z(β) - log Z(0), one estimate for each island."""
     log_step: Float[Array, " level"]
     scale: Scale
-    acceptance: Float[Array, " level"]
     num_levels: Int[Array, ""]
     finished: Bool[Array, ""]
     """Whether β = 1 was reached."""
@@ -76,7 +75,6 @@ def anneal(
         jnp.zeros((MAX_LEVELS, num_islands)),
         fill(log_step),
         fill(blank),
-        jnp.zeros(MAX_LEVELS),
         jnp.asarray(0),
         jnp.asarray(False),
     )
@@ -97,7 +95,7 @@ def anneal(
         beta = jnp.where(step >= 1 - record.beta[before], 1.0, record.beta[before] + step)
         scale = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
         num = jnp.where(number == 0, num_first_moves, num_moves)
-        population, log_step, rate = _move(key_move, kernel, evaluate, population, beta, level.log_step, scale, num)
+        population, log_step = _move(key_move, kernel, evaluate, population, beta, level.log_step, scale, num)
         new = Annealed(
             population,
             _put(record.beta, number, beta),
@@ -106,7 +104,6 @@ def anneal(
             _put(record.log_z, number, record.log_z[before] + _log_mean_exp(by_island)),
             _put(record.log_step, number, log_step),
             _put(record.scale, number, scale),
-            _put(record.acceptance, number, rate),
             number + 1,
             beta >= 1,
         )
@@ -176,21 +173,20 @@ def _move(
     log_step: Float[Array, ""],
     scale: Scale,
     num_moves: Int[Array, ""],
-) -> tuple[PathState, Float[Array, ""], Float[Array, ""]]:
+) -> tuple[PathState, Float[Array, ""]]:
     """A few moves of all points, with the step size following the mean acceptance rate."""
     size = population.delta.shape[0]
     betas = jnp.broadcast_to(beta, (size,))
     scales = jnp.broadcast_to(scale, (size, *scale.shape))
     target = jnp.asarray(kernel.target_acceptance)[0]
 
-    def once(i: Any, carry: tuple[PathState, Array, Array]) -> tuple[PathState, Array, Array]:
-        population, log_step, _ = carry
+    def once(i: Any, carry: tuple[PathState, Array]) -> tuple[PathState, Array]:
+        population, log_step = carry
         steps = jnp.broadcast_to(jnp.exp(log_step), (size,))
         population, info = move(jax.random.fold_in(key, i), kernel, evaluate, population, betas, steps, scales)
-        rate = jnp.mean(info.acceptance_rate)
-        return population, log_step + 1.5 * (rate - target), rate
+        return population, log_step + 1.5 * (jnp.mean(info.acceptance_rate) - target)
 
-    return jax.lax.fori_loop(0, num_moves, once, (population, log_step, jnp.zeros(())))
+    return jax.lax.fori_loop(0, num_moves, once, (population, log_step))
 
 
 def _next_step(delta: Float[Array, " particle"], most: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:

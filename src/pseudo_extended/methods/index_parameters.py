@@ -1,0 +1,88 @@
+"""What index Gibbs learns: the base, the path with its g, and step sizes and metrics along it."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from pseudo_extended.bases import AbstractBase
+from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
+from pseudo_extended.kernels.path_moves import Scale
+from pseudo_extended.path import Path
+from pseudo_extended.warmup.annealing import Annealed, path_from, tuning_at, tuning_from
+
+NUM_CELLS = 32
+NUM_KNOTS = 9
+
+
+class IndexParameters(NamedTuple):
+    """What the pilot and warm-up learn; frozen when the draws begin."""
+
+    base: AbstractBase | None
+    """A learned base; None for the target's own."""
+    path: Path
+    log_step: Float[Array, " knot"]
+    scale: Scale
+    """The metric at each knot; knots are equally far apart in t, like the nodes of the path."""
+
+    def knot(self, t: Float[Array, " particle"]) -> Int[Array, " particle"]:
+        """The knot nearest to each place on the path."""
+        return jnp.round(t * (self.log_step.shape[0] - 1)).astype(int)
+
+
+def beta_range(instrument: AbstractInstrument) -> tuple[float, float]:
+    """The hottest and the coldest β of the pseudo-samples that do not carry the target."""
+    if isinstance(instrument, Tempered):
+        return instrument.beta_min, instrument.beta_max
+    betas = np.asarray(fixed_path(instrument).beta)
+    return float(betas[0]), float(betas[-2])
+
+
+def fixed_path(instrument: AbstractInstrument) -> Path:
+    """Fixed temperatures as nodes of a path, with the target behind them."""
+    if isinstance(instrument, Ladder):
+        return Path(jnp.append(instrument.rungs, 1.0), jnp.append(instrument.log_g, 0.0))
+    assert isinstance(instrument, Fixed)
+    return Path(jnp.append(instrument.beta, 1.0), jnp.zeros(2))
+
+
+def rungs(instrument: AbstractInstrument, num_particles: int) -> Int[np.ndarray, " particle"]:
+    """The node of the path at which each pseudo-sample stays, for fixed temperatures."""
+    return np.arange(num_particles) if isinstance(instrument, Ladder) else np.zeros(num_particles, int)
+
+
+def tuned(instrument: AbstractInstrument, annealed: Annealed) -> tuple[Path, Float[Array, " knot"], Scale]:
+    """Path, step sizes and metrics as the pilot found them."""
+    if isinstance(instrument, Tempered):
+        return path_from(annealed, NUM_CELLS, instrument.beta_max), *tuning_from(annealed, NUM_KNOTS)
+    path = fixed_path(instrument)
+    return path, *tuning_at(annealed, path.beta)
+
+
+def untuned(instrument: AbstractInstrument, dim: int, *, dense: bool) -> IndexParameters:
+    """Before any pilot: nodes at all orders of magnitude, unit metric."""
+    if isinstance(instrument, Tempered):
+        low, high = instrument.beta_min, instrument.beta_max
+        nodes = low + (high - low) * jnp.append(0.0, jnp.logspace(-8, 0, NUM_CELLS))
+        path, num_knots = Path(nodes, jnp.zeros(NUM_CELLS + 1)), NUM_KNOTS
+    else:
+        path = fixed_path(instrument)
+        num_knots = path.num_cells + 1
+    unit = jnp.eye(dim) if dense else jnp.ones(dim)
+    log_step = jnp.full(num_knots, jnp.log(0.5) - 0.25 * jnp.log(dim))
+    return IndexParameters(None, path, log_step, jnp.broadcast_to(unit, (num_knots, *unit.shape)))
+
+
+def particles_for(length: float, dim: int) -> int:
+    """How many pseudo-samples a path of this thermodynamic length is worth.
+
+    A pseudo-sample needs a number of steps from base to target that grows with the length, so a longer path wants more
+    of them on the way for the target to be handed over as often. Each costs its gradients, so beyond that more are no
+    gain; and each is kept in the output, so in very many dimensions there are fewer.
+
+    >>> particles_for(1.0, 2), particles_for(8.0, 32), particles_for(30.0, 100)
+    (6, 11, 16)
+    """
+    wanted = int(np.clip(5 + np.ceil(0.7 * length), 6, 16))
+    return max(min(wanted, 8000 // dim), 6)
