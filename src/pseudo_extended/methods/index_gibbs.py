@@ -20,7 +20,6 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
 from pseudo_extended.bases import Normal
-from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels import HMC, AbstractKernel
 from pseudo_extended.kernels.path_moves import MoveInfo, PathState, evaluator, move, refresh
@@ -178,8 +177,8 @@ class IndexGibbs(AbstractPreparedMethod):
             dense=self._dense(target.dim),
         )
         prepared = prepare_path(key, preparation, target, x[0], say)
-        [tune] = compile_once(Job(lambda annealed: tuned(self.instrument, annealed), (prepared.annealed,)))
-        parameters = IndexParameters(jax.tree.map(jnp.asarray, prepared.base), *tune(prepared.annealed))
+        base = jax.tree.map(jnp.asarray, prepared.base)
+        parameters = IndexParameters(base, *tuned(self.instrument, prepared.annealed))
         num_particles, notes = self.num_particles, prepared.notes
         if self.chooses_particles:
             num_particles = particles_for(float(prepared.annealed.length[-1]), target.dim)

@@ -57,7 +57,7 @@ def tuned(instrument: AbstractInstrument, annealed: Annealed) -> tuple[Path, Flo
     if isinstance(instrument, Tempered):
         return path_from(annealed, NUM_CELLS, instrument.beta_max), *tuning_from(annealed, NUM_KNOTS)
     path = fixed_path(instrument)
-    return path, *tuning_at(annealed, path.beta)
+    return path, *tuning_at(annealed, np.asarray(path.beta))
 
 
 def untuned(instrument: AbstractInstrument, dim: int, *, dense: bool) -> IndexParameters:

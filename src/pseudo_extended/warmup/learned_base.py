@@ -42,6 +42,15 @@ def mixture_base(modes: Modes, points: Float[np.ndarray, "point d"], num_kept: i
     )
 
 
+def mixed(one: NormalMixture, other: NormalMixture) -> NormalMixture:
+    """Half of each."""
+    return NormalMixture(
+        np.concatenate([one.means, other.means]),
+        np.concatenate([one.scales, other.scales]),
+        np.exp(np.concatenate([one.log_weights, other.log_weights])) / 2,
+    )
+
+
 def moments_base(points: Float[np.ndarray, "point d"], *, dense: bool) -> NormalMixture:
     """A normal with the mean and covariance of points, somewhat wider."""
     size, dim = points.shape
