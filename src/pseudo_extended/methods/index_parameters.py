@@ -11,7 +11,7 @@ from pseudo_extended.kernels.path_moves import Scale
 from pseudo_extended.path import Path
 from pseudo_extended.warmup.annealing import Annealed, path_from, tuning_at, tuning_from
 
-NUM_CELLS = 32
+NUM_CELLS = 16
 NUM_KNOTS = 9
 
 
