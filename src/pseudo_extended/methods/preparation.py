@@ -139,12 +139,15 @@ def prepare_path(
 
 
 def fair(candidates: list[Pilot]) -> list[Pilot]:
-    """Those that reached the target and missed nothing: whose evidence is not clearly below the highest."""
+    """Those that reached the target and missed nothing: whose evidence is not below the highest.
+
+    Strict, because half of the mass missed is a difference of log 2, and a longer path costs less than a mode.
+    """
     highest = max(candidates, key=lambda pilot: pilot.log_z - 2 * pilot.error)
     return [
         pilot
         for pilot in candidates
-        if pilot.log_z > highest.log_z - 0.5 - 3 * np.hypot(pilot.error, highest.error) and pilot.annealed.finished
+        if pilot.log_z > highest.log_z - 0.2 - 2 * np.hypot(pilot.error, highest.error) and pilot.annealed.finished
     ] or [highest]
 
 
