@@ -84,8 +84,11 @@ class DrawWriter:
         tail = {name: values[:, :filled] for name, values in self.buffers[lane].items()} if filled else {}
         self.snapshots.save(lane, Snapshot(done, leaves, tail))
         if filled:
-            # For readers only, who get it whole or not at all; the snapshot has what the run itself needs.
-            self._write(lane, self.num_draws[lane] // self.chunk, durable=False)
+            self.show(lane)
+
+    def show(self, lane: int) -> None:
+        """The last draws, which are no whole chunk yet, for readers; the snapshot has what the run itself needs."""
+        self._write(lane, self.num_draws[lane] // self.chunk, durable=False)
 
     def publish(self, most: int | None = None, *, durable: bool = False) -> int:
         """Show readers the draws that every chain has, or at most so many; how many that are."""

@@ -1,0 +1,187 @@
+"""Draws that go into a store, and come back from it."""
+
+import errno
+import time
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+
+from pseudo_extended.methods import Chain
+from pseudo_extended.run.advance import chain_from, chain_leaves
+from pseudo_extended.run.lanes import Lane
+from pseudo_extended.run.program import Record
+from pseudo_extended.run.recorder import Recorder
+from pseudo_extended.store import Arrays, Column, DrawWriter, Layout, Store, Values, constrainer, resample_particles
+from pseudo_extended.target import Target
+
+CHUNK_BYTES = 2**20
+"""Of the points in a chunk on disk, about."""
+RESULT_BYTES = 2**28
+"""Of the draws that a result takes into memory; of a longer run it takes every second draw, or third, and so on."""
+LEAST_SECONDS = 0.5
+SHARE_OF_TIME = 30
+"""A commit waits until thirty times its own cost has passed since the last."""
+NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
+
+
+def layout_for(target: Target, num_chains: int, width: int, draw: Record) -> Layout:
+    """The columns of a run's draws, from the shapes of one draw of a lane."""
+    skip = 1 if width > 1 else 0
+    num_particles, dim = draw.x.shape[skip:]
+    columns = []
+    for path, leaf in values_of(draw).items():
+        group, name = path.split("/")
+        shape = tuple(leaf.shape[skip:])
+        axes = tuple("particle" if size == num_particles else f"{name}_dim_{i}" for i, size in enumerate(shape))
+        axes = ("particle", "coordinate") if path == NAMES["x"] else axes
+        columns.append(Column(group, name, np.dtype(leaf.dtype).name, shape, axes))
+    columns.append(Column("sample_stats", "resampled_particle", "int64", (), ()))
+    if draw.log_importance is None:  # else one point a draw would have to be weighted, and ArviZ knows no weights
+        for parameter, name in zip(target.parameters, _file_names(target), strict=True):
+            columns.append(Column("posterior", name, "float64", parameter.shape, parameter.dims))
+    chunk = 2 ** int(np.log2(max(CHUNK_BYTES / (8 * width * num_particles * dim), 1)))
+    return Layout(num_chains, width, int(np.clip(chunk, 16, 8192)), tuple(columns))
+
+
+def values_of(record: Record) -> dict[str, Any]:
+    """The arrays of a record by the path of their column."""
+    values = {NAMES["x"]: record.x, NAMES["log_weight"]: record.log_weight}
+    if record.log_importance is not None:
+        values[NAMES["importance"]] = record.log_importance
+    return values | {f"sample_stats/{name}": each for name, each in record.statistics.items()}
+
+
+def read_record(arrays: Arrays, num_draws: int, most_bytes: int = RESULT_BYTES) -> tuple[Record, int]:
+    """The first draws as a record, thinned evenly as far as the memory they may take asks for, and how far."""
+    layout = arrays.layout
+    size = layout.num_chains * num_draws * (layout.bytes_a_draw("weighted_points") + layout.bytes_a_draw("sample_stats"))
+    thin = max(-(-size // most_bytes), 1)
+    columns = {column.path: column for column in layout.columns if column.group != "posterior"}
+    columns.pop("sample_stats/resampled_particle")
+    # From the end backwards, so that the newest draw is among them and the number of draws is what one expects.
+    first = (num_draws - 1) % thin
+    values = {path: arrays.read_draws(column, num_draws, thin, first) for path, column in columns.items()}
+    x, log_weight = (values.pop(NAMES[name]) for name in ("x", "log_weight"))
+    importance = values.pop(NAMES["importance"], None)
+    statistics = {path.removeprefix("sample_stats/"): each for path, each in values.items()}
+    return Record(x, log_weight, statistics, importance), thin
+
+
+class Stored(Recorder):
+    """Writes draws by chunk, and every now and then what is needed to go on."""
+
+    def __init__(self, store: Store, target: Target, num_warmup: int):
+        super().__init__()
+        self.store = store
+        arrays = store.arrays
+        arrays.create()
+        arrays.label(dict(target.coords))
+        seed, width, chunk = store.manifest["plan"]["seed"], arrays.layout.width, arrays.layout.chunk
+        derive = partial(_derive, target, arrays.layout, seed, constrainer(target, width * chunk))
+        self.writer = DrawWriter(arrays, store.snapshots, num_warmup, derive)
+        self.saved: dict[int, int] = {}
+        self.last, self.cost = time.monotonic(), 0.0
+
+    @property
+    def num_draws(self) -> int:
+        """That every chain has."""
+        return min(self.writer.num_draws)
+
+    def restore(self, lanes: list[Lane], like: Chain) -> list[str]:
+        """Put every lane where it can go on; sentences about what was broken."""
+        sentences = list(self.store.broken)
+        for lane in lanes:
+            found = self.writer.recover(lane.index)
+            if found.snapshot is not None:
+                lane.chain, lane.done = chain_from(found.snapshot.leaves, like), found.snapshot.done
+                self.saved[lane.index] = lane.done
+            if found.broken:
+                where = f"lane {lane.index} (chains {', '.join(map(str, np.ravel(lane.numbers)))})"
+                sentences.append(f"{'; '.join(found.broken)}: {where} goes on from iteration {lane.done}.")
+        self.writer.publish()
+        return sentences
+
+    def most(self, lane: Lane) -> int:
+        """Up to the next state that is kept for good."""
+        return self.writer.until_mark(lane.done)
+
+    def add(self, lane: Lane, record: Record | None) -> None:
+        """Whole chunks go to the disk at once."""
+        assert lane.chain is not None
+        with self.lock, _explaining(self.store):
+            if record is not None:
+                self.writer.append(lane.index, values_of(record))
+            self.writer.keep_mark(lane.index, lane.done, partial(chain_leaves, lane.chain))
+
+    def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
+        """Snapshots of the lanes that went on, then the new number of draws."""
+        began = time.monotonic()
+        if not force and began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * self.cost):
+            return
+        changed = [lane for lane in lanes if lane.done != self.saved.get(lane.index, 0)]
+        with self.lock, _explaining(self.store):
+            for lane in changed:
+                assert lane.chain is not None
+                self.writer.save(lane.index, lane.done, chain_leaves(lane.chain))
+                self.saved[lane.index] = lane.done
+            if changed:
+                self.writer.publish()
+        self.last = time.monotonic()
+        self.cost = self.last - began
+
+    def collect(self, most: int | None = None) -> tuple[Record, int]:
+        """From the files, thinned if there are very many; what is not yet in a whole chunk is written first."""
+        with self.lock, _explaining(self.store):
+            for lane, num_draws in enumerate(self.writer.num_draws):
+                if num_draws % self.writer.chunk:
+                    self.writer.show(lane)
+            num_draws = self.num_draws if most is None else min(self.num_draws, most)
+            return read_record(self.writer.arrays, num_draws)
+
+    def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
+        """Everything to the disk, and into the manifest how it ended."""
+        self.commit(lanes, force=True)
+        with self.lock, _explaining(self.store):
+            num_draws = self.writer.publish(most, durable=True)
+            self.store.write(num_draws=num_draws, stopped=stopped)
+
+
+class _explaining:  # noqa: N801 - a context, read as a verb
+    """Says of a disk that is full what is safe nevertheless."""
+
+    def __init__(self, store: Store):
+        self.store = store
+
+    def __enter__(self) -> None:
+        """Nothing to do."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            error.add_note(
+                f"The disk of store {str(self.store.root)!r} is full. All that was committed to it is safe: make room, "
+                "and go on with pe.resume, which makes the draws since then again."
+            )
+
+
+def _derive(
+    target: Target, layout: Layout, seed: int, constrain: Any, lane: int, first: int, values: Values
+) -> dict[str, np.ndarray]:
+    """The resampled point of each draw, in the user's space."""
+    chains = np.arange(lane * layout.width, (lane + 1) * layout.width)
+    index = resample_particles(values[NAMES["log_weight"]], seed, chains, first)
+    derived = {"sample_stats/resampled_particle": index}
+    if NAMES["importance"] in values:
+        return derived
+    x = np.take_along_axis(values[NAMES["x"]], index[..., None, None], axis=2)[:, :, 0]
+    leaves = constrain(x.reshape(-1, target.dim))
+    names = [f"posterior/{name}" for name in _file_names(target)]
+    return derived | {
+        name: leaf.reshape(*x.shape[:2], *leaf.shape[1:]) for name, leaf in zip(names, leaves, strict=True)
+    }
+
+
+def _file_names(target: Target) -> list[str]:
+    """Names of parameters as names of directories."""
+    return [name.replace("/", "_") for name in target.names]
