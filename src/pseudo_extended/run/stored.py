@@ -53,11 +53,11 @@ def values_of(record: Record) -> dict[str, Any]:
     return values | {f"sample_stats/{name}": each for name, each in record.statistics.items()}
 
 
-def read_record(arrays: Arrays, num_draws: int, most_bytes: int = RESULT_BYTES) -> tuple[Record, int]:
+def read_record(arrays: Arrays, num_draws: int, least_thin: int = 1) -> tuple[Record, int]:
     """The first draws as a record, thinned evenly as far as the memory they may take asks for, and how far."""
     layout = arrays.layout
     size = layout.num_chains * num_draws * (layout.bytes_a_draw("weighted_points") + layout.bytes_a_draw("sample_stats"))
-    thin = max(-(-size // most_bytes), 1)
+    thin = max(-(-size // RESULT_BYTES), least_thin)
     columns = {column.path: column for column in layout.columns if column.group != "posterior"}
     columns.pop("sample_stats/resampled_particle")
     # From the end backwards, so that the newest draw is among them and the number of draws is what one expects.

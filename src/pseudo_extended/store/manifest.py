@@ -22,14 +22,15 @@ class StoreVersionError(ValueError):
     """The store was written in a format that this library does not know."""
 
 
-def write_manifest(directory: Path, content: dict[str, Any]) -> None:
-    """Both copies, one after the other, so that one of them is whole at any moment."""
-    content = {"format": "pseudo-extended run", "version": VERSION, "library": version("pseudo-extended")} | content
+def write_manifest(directory: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Both copies, one after the other, so that one of them is whole at any moment; what was written."""
+    content = content | {"format": "pseudo-extended run", "version": VERSION, "library": version("pseudo-extended")}
     text = json.dumps(content, indent=1)
     sealed = json.dumps({"sha256": _digest(text), "manifest": text}, indent=1)
     for copy in COPIES:
         replace_file(directory / copy, sealed.encode())
         flush_directory(directory)
+    return content
 
 
 def read_manifest(directory: Path) -> tuple[dict[str, Any], list[str]]:

@@ -8,6 +8,7 @@
       engine/            what only the run itself needs: manifest, starting points, snapshots, lock
 """
 
+import contextlib
 import uuid
 from pathlib import Path
 from typing import Any
@@ -78,13 +79,17 @@ class Store:
         self._lock.acquire()
 
     def close(self) -> None:
-        """Let others write to it."""
+        """Let others write to it; a directory into which nothing was written is removed."""
         self._lock.release()
+        if not any((self.engine / copy).exists() for copy in COPIES):
+            (self.engine / "lock").unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                self.engine.rmdir()
+                self.root.rmdir()
 
     def write(self, **entries: Any) -> None:
         """Change entries of the manifest."""
-        self.manifest |= entries
-        write_manifest(self.engine, self.manifest)
+        self.manifest = write_manifest(self.engine, self.manifest | entries)
 
     def write_arrays(self, name: str, arrays: dict[str, np.ndarray]) -> None:
         """Arrays that belong to the manifest, such as the starting points."""
