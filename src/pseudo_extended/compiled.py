@@ -17,13 +17,16 @@ _compiled_lock = Lock()
 _MAX_COMPILED = 64
 _clock = local()
 
+Device = Any
+"""A `jax.Device`, which type checkers know only as a variable."""
+
 
 class Job(NamedTuple):
     """A function to compile for arguments like these."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
-    device: jax.Device | None = None
+    device: Device | None = None
     """Where it runs; None for where JAX puts it."""
 
     def lower(self) -> Lowered:

@@ -24,7 +24,6 @@ from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
 from pseudo_extended.weights import draw_index, draw_rows, log_normalise, normalise, whole_weights
 
-
 STOPPED = {
     "interrupted": "interrupted",
     "time_limit": "stopped by time_limit",

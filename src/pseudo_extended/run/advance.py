@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
+from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod, Chain
 from pseudo_extended.precision import double_precision, in_double_precision
-from pseudo_extended.run.program import Programs, Record, build_programs, chunk_input
+from pseudo_extended.run.program import Programs, Record, build_programs_on, chunk_input
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import stages
 
@@ -40,7 +42,7 @@ class Segment(NamedTuple):
 
     warming: bool
     first: int
-    count: int
+    num_iterations: int
 
 
 class LaneInput(NamedTuple):
@@ -86,10 +88,10 @@ class LaneProgram:
 
     @staticmethod
     @in_double_precision
-    def compile(work: Work, devices: Sequence[jax.Device | None] = (None,)) -> "list[LaneProgram]":
+    def compile(work: Work, devices: Sequence[Device | None] = (None,)) -> "list[LaneProgram]":
         """For each device."""
-        programs = build_programs(
-            work.target, work.method, capacity=work.capacity, thin=work.thin, x=work.x, devices=devices
+        programs = build_programs_on(
+            devices, work.target, work.method, capacity=work.capacity, thin=work.thin, x=work.x
         )
         return [LaneProgram(work, each) for each in programs]
 
@@ -101,8 +103,8 @@ class LaneProgram:
             chain = jax.block_until_ready(self.programs.start(self.keys.init, lane.numbers, lane.x))
         began, parts, done = time.monotonic(), [], 0
         key, plan = (self.keys.warmup, self.warmup_plan) if segment.warming else (self.keys.draws, None)
-        while done < segment.count:
-            count = min(segment.count - done, self.capacity)
+        while done < segment.num_iterations:
+            count = min(segment.num_iterations - done, self.capacity)
             chunk = chunk_input(key, segment.first + done, count, self.capacity, plan)
             chain, record = jax.block_until_ready(self.programs.advance(chunk, lane.numbers, chain))
             if not segment.warming:
@@ -138,14 +140,14 @@ def _plain(leaf: Any) -> np.ndarray:
 
 def _like(array: np.ndarray, leaf: Any) -> Any:
     if _is_key(leaf):
-        return jax.random.wrap_key_data(array, impl="threefry2x32")
+        return jax.random.wrap_key_data(jnp.asarray(array), impl="threefry2x32")
     if array.shape != leaf.shape or array.dtype != leaf.dtype:
         raise ValueError(f"the stored state has an array of shape {array.shape}; this method has {leaf.shape}")
     return array
 
 
 def _is_key(leaf: Any) -> bool:
-    return jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)
 
 
 def _to_host(leaf: Array, lane_ndim: int, count: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from threading import Lock
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from pseudo_extended import checks
 from pseudo_extended.methods import Chain
@@ -94,4 +95,4 @@ def _program(payload: bytes, digest: str) -> LaneProgram:
 
 def _portable(leaf: Any) -> Any:
     """A NumPy array, unless it is a random key, which JAX itself knows how to send."""
-    return leaf if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key) else jax.device_get(leaf)
+    return leaf if jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) else jax.device_get(leaf)

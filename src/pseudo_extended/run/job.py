@@ -113,6 +113,6 @@ def _run(
 
 def _has_ess(recorder: Recorder, target_ess: float, num_draws: int) -> bool:
     """Whether the mean of every coordinate, on the unconstrained space, has the effective sample size asked for."""
-    record, _ = recorder.collect(num_draws)
+    record = recorder.collect(num_draws)
     weights = whole_weights(record.log_weight, record.log_importance)
     return bool(np.all(estimates.mean(record.x, weights).ess >= target_ess))

@@ -121,9 +121,11 @@ class Loop:
         lane, segment = self.running.pop(future)
         advanced = future.result()
         lane.chain = advanced.chain
-        lane.done += segment.count
-        pace = self.workers.seconds * segment.count / max(advanced.seconds, 1e-9)
-        lane.pace = int(np.clip(pace, 1, 8 * segment.count if segment.count == lane.pace else max(lane.pace, 8)))
+        lane.done += segment.num_iterations
+        pace = self.workers.seconds * segment.num_iterations / max(advanced.seconds, 1e-9)
+        lane.pace = int(
+            np.clip(pace, 1, 8 * segment.num_iterations if segment.num_iterations == lane.pace else max(lane.pace, 8))
+        )
         self.divergences += advanced.divergences
         self.recorder.add(lane, advanced.record)
         return lane

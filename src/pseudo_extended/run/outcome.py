@@ -12,14 +12,14 @@ from pseudo_extended.store import Store
 
 def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, seconds: dict[str, float]) -> Result:
     """Of the draws that every chain has."""
-    record, thinned = recorder.collect(ended.most)
+    found = recorder.collect(ended.most)
     store = job.store
     return Result(
         target=job.target,
-        unconstrained=record.x,
-        log_weights=record.log_weight,
-        log_importance=record.log_importance,
-        statistics=record.statistics,
+        unconstrained=found.x,
+        log_weights=found.log_weight,
+        log_importance=found.log_importance,
+        statistics=found.statistics,
         method=ready.method.describe(),
         seed=job.draws.seed,
         seconds=seconds,
@@ -27,7 +27,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         doubts=job.doubts,
         notes=ready.notes,
         store=None if store is None else str(store.root),
-        thinned=thinned,
+        thinned=found.thinned,
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from pseudo_extended.compiled import Job, compile_once
+from pseudo_extended.compiled import Device, Job, compile_once
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -56,18 +56,22 @@ class Programs(NamedTuple):
 
 
 def build_programs(
+    target: Target, method: AbstractMethod, *, capacity: int, thin: int, x: Float[np.ndarray, "... n d"]
+) -> Programs:
+    """Compile both programs, for as many chains at a time as the method is wide, which start at points like `x`."""
+    return build_programs_on((None,), target, method, capacity=capacity, thin=thin, x=x)[0]
+
+
+def build_programs_on(
+    devices: Sequence[Device | None],
     target: Target,
     method: AbstractMethod,
     *,
     capacity: int,
     thin: int,
     x: Float[np.ndarray, "... n d"],
-    devices: Sequence[jax.Device | None] = (None,),
 ) -> list[Programs]:
-    """Compile both programs for each device, side by side.
-
-    They are for as many chains at a time as the method is wide, which start at points like `x`.
-    """
+    """The same for each of several devices, side by side; None is where JAX puts it."""
     dynamic, static = eqx.partition((target, method), eqx.is_array)
     # A flat list: labels and functions in the tree's structure are no business of the compiled program.
     arrays, structure = jax.tree.flatten(dynamic)
@@ -113,7 +117,7 @@ def build_programs(
 
 
 def _programs(
-    arrays: list[Array], device: jax.Device | None, start: Callable[..., Chain], advance: Callable[..., Any]
+    arrays: list[Array], device: Device | None, start: Callable[..., Chain], advance: Callable[..., Any]
 ) -> Programs:
     here = arrays if device is None else jax.device_put(arrays, SingleDeviceSharding(device))
     return Programs(

@@ -4,15 +4,28 @@ import os
 import threading
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import numpy as np
+from jaxtyping import Float
 
 from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.program import Record
 
 MEMORY_SHARE = 0.25
 """Of the memory that is free when a run begins, for draws without a store: estimates need several times as much."""
+
+
+class Collected(NamedTuple):
+    """Draws of all chains, as NumPy arrays with leading axes (chain, draw)."""
+
+    x: Float[np.ndarray, "chain draw particle d"]
+    log_weight: Float[np.ndarray, "chain draw particle"]
+    statistics: dict[str, np.ndarray]
+    log_importance: Float[np.ndarray, "chain draw"] | None
+    thinned: int
+    """How many draws each of these stands for."""
 
 
 class Recorder(ABC):
@@ -40,13 +53,15 @@ class Recorder(ABC):
     def add(self, lane: Lane, record: Record | None) -> None:
         """A lane has advanced, with these draws or in warm-up."""
 
+    @abstractmethod
     def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
         """A moment at which to write down what there is, if it is time or must be."""
 
     @abstractmethod
-    def collect(self, most: int | None = None) -> tuple[Record, int]:
-        """The draws that every chain has, or at most so many; and how many of them each that is given stands for."""
+    def collect(self, most: int | None = None) -> Collected:
+        """The draws that every chain has, or at most so many."""
 
+    @abstractmethod
     def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
         """The run is over, for now."""
 
@@ -79,7 +94,13 @@ class Memory(Recorder):
                 self.counts[lane.index] += record.x.shape[1]
                 self.bytes_left -= sum(leaf.nbytes for leaf in jax.tree.leaves(record))
 
-    def collect(self, most: int | None = None) -> tuple[Record, int]:
+    def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
+        """Nothing to write."""
+
+    def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
+        """Nothing to write."""
+
+    def collect(self, most: int | None = None) -> Collected:
         """All of them."""
         with self.lock:
             for records in self.records:  # joined for good: a second look joins only what is new
@@ -87,7 +108,7 @@ class Memory(Recorder):
             joined = [records[0] for records in self.records]
             num_draws = self.num_draws if most is None else min(self.num_draws, most)
         record = jax.tree.map(lambda *parts: np.concatenate([part[:, :num_draws] for part in parts]), *joined)
-        return jax.tree.map(lambda leaf: leaf[: self.num_chains], record), 1
+        return Collected(*jax.tree.map(lambda leaf: leaf[: self.num_chains], record), thinned=1)
 
 
 def free_memory() -> float:

@@ -101,15 +101,15 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
         raise StoreError(f"store {str(opened.root)!r} has no draws yet: it is in warm-up, or was stopped in it.")
     least = 1 if draws is None else -(-num_draws // checks.integer("draws", draws, minimum=1))
     try:
-        record, thinned = read_record(arrays, num_draws, least_thin=least)
+        found = read_record(arrays, num_draws, least_thin=least)
     except BrokenFileError as error:
         raise StoreError(f"{error}: pe.resume makes the draws again.") from None
     return Result(
         target=target,
-        unconstrained=record.x,
-        log_weights=record.log_weight,
-        log_importance=record.log_importance,
-        statistics=record.statistics,
+        unconstrained=found.x,
+        log_weights=found.log_weight,
+        log_importance=found.log_importance,
+        statistics=found.statistics,
         method=manifest["description"],
         seed=manifest["plan"]["seed"],
         seconds={},
@@ -117,7 +117,7 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
         doubts=tuple(manifest["doubts"]),
         notes=tuple(manifest["notes"]),
         store=str(opened.root),
-        thinned=thinned,
+        thinned=found.thinned,
     )
 
 
@@ -234,7 +234,7 @@ def _check_target(store: Store, target: Target, other_versions: bool) -> None:
         )
     if stored["data"] != here["data"] and store.manifest["versions"] == fingerprint_versions():
         raise StoreError(
-            f"{where}the formula of its density is the same, but the arrays in it (the data, or constants) have changed."
+            f"{where}the formula of its density is the same, but the arrays in it (the data) have changed."
         )
 
 
@@ -245,4 +245,3 @@ def _stored_shapes(store: Store) -> str:
 
 def _shapes(target: Target) -> str:
     return ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in target.parameters)
-

@@ -4,9 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-import jax
-
 from pseudo_extended.analysis.result import Result
+from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.control import Callback, Control
@@ -35,7 +34,7 @@ def sample(
     progress: bool = True,
     cores: int | None = None,
     chunk: int | None = None,
-    devices: int | Sequence[jax.Device] | None = None,
+    devices: int | Sequence[Device] | None = None,
     cluster: Any = None,
     callback: Callback | None = None,
     store: str | Path | None = None,

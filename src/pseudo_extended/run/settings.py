@@ -116,6 +116,4 @@ def check_schedule(
         chunk = checks.integer("chunk", chunk, minimum=1)
     if callback is not None:
         checks.function("callback", callback)
-    return Schedule(
-        progress, num_cores, chunk, check_devices(devices), check_cluster(cluster), time_limit, callback
-    )
+    return Schedule(progress, num_cores, chunk, check_devices(devices), check_cluster(cluster), time_limit, callback)

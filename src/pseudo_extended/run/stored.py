@@ -5,14 +5,13 @@ import time
 from functools import partial
 from typing import Any
 
-import jax
 import numpy as np
 
 from pseudo_extended.methods import Chain
 from pseudo_extended.run.advance import chain_from, chain_leaves
 from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.program import Record
-from pseudo_extended.run.recorder import Recorder
+from pseudo_extended.run.recorder import Collected, Recorder
 from pseudo_extended.store import Arrays, Column, DrawWriter, Layout, Store, Values, constrainer, resample_particles
 from pseudo_extended.target import Target
 
@@ -53,10 +52,12 @@ def values_of(record: Record) -> dict[str, Any]:
     return values | {f"sample_stats/{name}": each for name, each in record.statistics.items()}
 
 
-def read_record(arrays: Arrays, num_draws: int, least_thin: int = 1) -> tuple[Record, int]:
-    """The first draws as a record, thinned evenly as far as the memory they may take asks for, and how far."""
+def read_record(arrays: Arrays, num_draws: int, least_thin: int = 1) -> Collected:
+    """The first draws thinned evenly as far as the memory they may take asks for."""
     layout = arrays.layout
-    size = layout.num_chains * num_draws * (layout.bytes_a_draw("weighted_points") + layout.bytes_a_draw("sample_stats"))
+    size = (
+        layout.num_chains * num_draws * (layout.bytes_a_draw("weighted_points") + layout.bytes_a_draw("sample_stats"))
+    )
     thin = max(-(-size // RESULT_BYTES), least_thin)
     columns = {column.path: column for column in layout.columns if column.group != "posterior"}
     columns.pop("sample_stats/resampled_particle")
@@ -66,7 +67,7 @@ def read_record(arrays: Arrays, num_draws: int, least_thin: int = 1) -> tuple[Re
     x, log_weight = (values.pop(NAMES[name]) for name in ("x", "log_weight"))
     importance = values.pop(NAMES["importance"], None)
     statistics = {path.removeprefix("sample_stats/"): each for path, each in values.items()}
-    return Record(x, log_weight, statistics, importance), thin
+    return Collected(x, log_weight, statistics, importance, thin)
 
 
 class Stored(Recorder):
@@ -131,7 +132,7 @@ class Stored(Recorder):
         self.last = time.monotonic()
         self.cost = self.last - began
 
-    def collect(self, most: int | None = None) -> tuple[Record, int]:
+    def collect(self, most: int | None = None) -> Collected:
         """From the files, thinned if there are very many; what is not yet in a whole chunk is written first."""
         with self.lock, _explaining(self.store):
             for lane, num_draws in enumerate(self.writer.num_draws):

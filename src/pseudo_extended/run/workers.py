@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from pseudo_extended import checks
+from pseudo_extended.compiled import Device
 from pseudo_extended.run.advance import Advanced, LaneInput, LaneProgram, Segment, Work
 
 
@@ -38,7 +39,7 @@ class Threads(Workers):
 
     seconds = 0.3
 
-    def __init__(self, work: Work, num_lanes: int, cores: int, devices: Sequence[jax.Device]):
+    def __init__(self, work: Work, num_lanes: int, cores: int, devices: Sequence[Device]):
         used = devices[:num_lanes]
         self.programs = LaneProgram.compile(work, used or (None,))
         self.slots = max(cores, len(used)) if used and used[0].platform != "cpu" else cores
@@ -53,7 +54,7 @@ class Threads(Workers):
         self.pool.shutdown(wait=True, cancel_futures=True)
 
 
-def check_devices(devices: Any) -> list[jax.Device]:
+def check_devices(devices: Any) -> list[Device]:
     """The devices to use, none for the one that JAX takes by itself.
 
     Unless told otherwise, all that an accelerator has; of a CPU one, as its devices share their cores anyway.

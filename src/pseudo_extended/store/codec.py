@@ -35,10 +35,11 @@ def encode(value: Any, arrays: dict[str, np.ndarray], path: str = "") -> Any:
             field.name: encode(getattr(value, field.name), arrays, f"{path}/{field.name}") for field in fields(value)
         }
         return {"class": _name(type(value)), "fields": inside}
-    if isinstance(value, tuple) and hasattr(value, "_fields") and type(value).__module__.startswith(PACKAGE):
-        inside = {name: encode(getattr(value, name), arrays, f"{path}/{name}") for name in value._fields}
+    names: Any = getattr(value, "_fields", None)
+    if isinstance(value, tuple) and names and type(value).__module__.startswith(PACKAGE):
+        inside = {name: encode(getattr(value, name), arrays, f"{path}/{name}") for name in names}
         return {"class": _name(type(value)), "fields": inside}
-    if type(value) in (list, tuple):
+    if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
         entries = [encode(entry, arrays, f"{path}/{i}") for i, entry in enumerate(value)]
         return {type(value).__name__: entries}
     return {"missing": path}

@@ -5,9 +5,11 @@ import os
 import platform
 import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.extend import core
 
@@ -47,7 +49,7 @@ def fingerprint_versions() -> dict[str, str]:
 def machine() -> str:
     """The processor: XLA writes other instructions, which may round differently, for another."""
     try:
-        with open("/proc/cpuinfo") as file:
+        with Path("/proc/cpuinfo").open() as file:
             names = [line.partition(":")[2].strip() for line in file if line.startswith("model name")]
         return names[0] if names else platform.processor() or platform.machine()
     except OSError:
@@ -103,7 +105,7 @@ class _Reader:
 
     def value(self, value: Any) -> None:
         """A scalar belongs to the formula, an array to the data."""
-        if hasattr(value, "dtype") and jax.dtypes.issubdtype(value.dtype, jax.dtypes.prng_key):
+        if hasattr(value, "dtype") and jnp.issubdtype(value.dtype, jax.dtypes.prng_key):
             value = jax.random.key_data(value)
         array = np.asarray(value)
         self.say(f"{array.dtype}{array.shape}")

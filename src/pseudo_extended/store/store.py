@@ -1,11 +1,11 @@
 """A store: the directory of one run, with its manifest, its draws and its lock.
 
-    run.zarr/
-      zarr.json          all metadata; opens with xarray.open_datatree, a group with xarray.open_zarr(…, group=…)
-      posterior/         one unweighted point a draw, in the user's space (absent where draws do not count alike)
-      weighted_points/   x: all pseudo-samples, on the unconstrained space
-      sample_stats/      log_weight, and what the sampler reports
-      engine/            what only the run itself needs: manifest, starting points, snapshots, lock
+run.zarr/
+  zarr.json          all metadata; opens with xarray.open_datatree, a group with xarray.open_zarr(…, group=…)
+  posterior/         one unweighted point a draw, in the user's space (absent where draws do not count alike)
+  weighted_points/   x: all pseudo-samples, on the unconstrained space
+  sample_stats/      log_weight, and what the sampler reports
+  engine/            what only the run itself needs: manifest, starting points, snapshots, lock
 """
 
 import contextlib
@@ -52,7 +52,9 @@ class Store:
                 "or name another, or delete it."
             )
         if foreign:
-            raise StoreError(f"store must name a new or empty directory; {str(root)!r} holds {foreign[0]!r} and is none.")
+            raise StoreError(
+                f"store must name a new or empty directory; {str(root)!r} holds {foreign[0]!r} and is none."
+            )
         store.engine.mkdir(parents=True, exist_ok=True)
         store.lock()
         return store
@@ -103,7 +105,9 @@ class Store:
     def arrays(self) -> Arrays:
         """The draws; only after preparation, which decides their shape."""
         if "layout" not in self.manifest:
-            raise StoreError(f"store {str(self.root)!r} has no draws yet: it was stopped in preparation; use pe.resume.")
+            raise StoreError(
+                f"store {str(self.root)!r} has no draws yet: it was stopped in preparation; use pe.resume."
+            )
         attributes = {
             "inference_library": "pseudo_extended",
             "inference_library_version": self.manifest["library"],
