@@ -5,7 +5,7 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -17,8 +17,11 @@ app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pret
 
 StorePath = Annotated[Path, typer.Argument(help="The directory of the run, such as run.zarr.")]
 TargetName = Annotated[
-    str, typer.Argument(help="Where the target is: module:name, or path/to/file.py:name; a function of no arguments "
-                             "named with a trailing () is called to make it.")
+    str,
+    typer.Argument(
+        help="Where the target is: module:name, or path/to/file.py:name; a function of no arguments "
+        "named with a trailing () is called to make it."
+    ),
 ]
 TimeLimit = Annotated[float | None, typer.Option(help="Stop after so many seconds, with the draws there are.")]
 Cores = Annotated[int | None, typer.Option(help="Chains that run at the same time.")]
@@ -84,7 +87,9 @@ def info(store: StorePath) -> None:
     versions = ", ".join(f"{name} {value}" for name, value in manifest["versions"].items() if value)
     typer.echo(f"{manifest['description']}, begun {manifest['created']}, format {manifest['version']}")
     typer.echo(f"position: {shapes}")
-    typer.echo(f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}, ", nl=False)
+    typer.echo(
+        f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}, ", nl=False
+    )
     typer.echo(f"thin {plan['thin']}, seed {plan['seed']}")
     typer.echo(f"state: {'finished' if _is_finished(manifest) else manifest.get('stopped') or 'running or killed'}")
     typer.echo(f"made with {versions} on {manifest['machine']}")
@@ -104,7 +109,7 @@ def _run(function: Any, store: Path, name: str, *arguments: Any, **options: Any)
     typer.echo(repr(result))
 
 
-def _refuse(error: Exception) -> Any:
+def _refuse(error: Exception) -> NoReturn:
     typer.echo(f"pseudo-extended: {error}", err=True)
     raise typer.Exit(1)
 

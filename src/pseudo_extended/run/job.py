@@ -9,16 +9,15 @@ import numpy as np
 from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.compiled import seconds_compiling
-from pseudo_extended.methods import Chain
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.advance import Work
 from pseudo_extended.run.cluster import Cluster
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.lanes import Lane, make_lanes
 from pseudo_extended.run.loop import Ended, Loop, Plan
-from pseudo_extended.run.outcome import build_result, explain_no_draws, keeping_what_is_stored
+from pseudo_extended.run.outcome import build_result, explain_no_draws, explaining_full_disk, keeping_what_is_stored
 from pseudo_extended.run.preparing import Job, Ready, prepare
-from pseudo_extended.run.program import Record, capacity_for, lane_shapes
+from pseudo_extended.run.program import capacity_for, lane_shapes
 from pseudo_extended.run.progress import Reporter, reporter
 from pseudo_extended.run.recorder import Memory, Recorder
 from pseudo_extended.run.stored import Stored
@@ -26,17 +25,25 @@ from pseudo_extended.run.workers import Threads, Workers
 from pseudo_extended.weights import whole_weights
 
 
-@in_double_precision
 def carry_out(job: Job, control: Control) -> Result:
     """Prepare, compile, run; whatever ends it, what there is is kept."""
+    try:
+        with explaining_full_disk(job.store):
+            return _carry_out(job, control)
+    finally:
+        if job.store is not None:
+            job.store.close()
+
+
+@in_double_precision
+def _carry_out(job: Job, control: Control) -> Result:
     report = reporter(job.schedule.progress)
     clock, compiling = time.perf_counter(), seconds_compiling()
     try:
         with keeping_what_is_stored(job.store):
             ready = prepare(job, report)
             lanes = make_lanes(ready.x, ready.method.width)
-            like, draw = lane_shapes(job.target, ready.method, lanes[0].x)
-            recorder = _recorder(job, lanes, like, report)
+            recorder = _recorder(job, ready, lanes, report)
             workers = _workers(job, ready, lanes, report)
         waited, compiling = time.perf_counter() - clock, seconds_compiling() - compiling
         began = time.perf_counter()
@@ -47,21 +54,19 @@ def carry_out(job: Job, control: Control) -> Result:
 
         inspect = partial(result, Ended("running", None))
         control.inspect = inspect
-        ended = _run(job, workers, lanes, recorder, draw, report, control, inspect)
+        ended = _run(job, workers, lanes, recorder, report, control, inspect)
         if not recorder.num_draws:
             raise explain_no_draws(job, ended.stopped)
         return result(ended)
     finally:
         report.close()
-        if job.store is not None:
-            job.store.close()
 
 
-def _recorder(job: Job, lanes: list[Lane], like: Chain, report: Reporter) -> Recorder:
+def _recorder(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Recorder:
     if job.store is None:
         return Memory(len(lanes), job.draws.chains)
     recorder = Stored(job.store, job.target, job.draws.warmup)
-    for sentence in recorder.restore(lanes, like):
+    for sentence in recorder.restore(lanes, lambda: lane_shapes(job.target, ready.method, lanes[0].x)[0]):
         report.say(sentence)
     return recorder
 
@@ -84,7 +89,6 @@ def _run(
     workers: Workers | None,
     lanes: list[Lane],
     recorder: Recorder,
-    draw: Record,
     report: Reporter,
     control: Control,
     inspect: Callable[[], Result],
@@ -95,8 +99,7 @@ def _run(
         return Ended(None, job.draws.draws)
     draws, schedule = job.draws, job.schedule
     is_enough = None if draws.target_ess is None else partial(_has_ess, recorder, draws.target_ess)
-    bytes_a_draw = sum(leaf.size * leaf.dtype.itemsize for leaf in (draw.x, draw.log_weight, *draw.statistics.values()))
-    plan = Plan(draws.warmup, draws.draws, bytes_a_draw, is_enough, schedule.time_limit, schedule.callback)
+    plan = Plan(draws.warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
     try:
         ended = Loop(workers, lanes, plan, recorder).run(report, control, inspect)
     except BaseException as error:

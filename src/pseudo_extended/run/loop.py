@@ -24,7 +24,7 @@ class Plan(NamedTuple):
     num_warmup: int
     num_draws: int
     bytes_a_draw: int
-    """Of a lane."""
+    """Of a lane, about."""
     is_enough: Callable[[int], bool] | None = None
     """Asked about the first so many draws, at milestones that depend on nothing but their number."""
     time_limit: float | None = None

@@ -1,5 +1,6 @@
 """What a run comes to: a result, or a sentence about why there is none."""
 
+import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -47,6 +48,20 @@ def explain_no_draws(job: Job, stopped: str | None) -> BaseException:
 
 class NoDrawsError(RuntimeError):
     """A callback or `abort` ended the run before every chain had a draw."""
+
+
+@contextmanager
+def explaining_full_disk(store: Store | None) -> Iterator[None]:
+    """Says of a disk that is full what is safe nevertheless."""
+    try:
+        yield
+    except OSError as error:
+        if store is not None and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            error.add_note(
+                f"The disk of store {str(store.root)!r} is full. All that was committed to it is safe: make room, and "
+                "go on with pe.resume, which makes the draws since then again."
+            )
+        raise
 
 
 @contextmanager

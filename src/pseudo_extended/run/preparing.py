@@ -21,8 +21,10 @@ from pseudo_extended.store import (
     StoreError,
     decode,
     encode,
+    fingerprint_function,
     fingerprint_target,
     fingerprint_versions,
+    holds_functions,
     machine,
 )
 from pseudo_extended.target import Target
@@ -106,7 +108,7 @@ def _store_start(job: Job, store: Store, x: Points) -> None:
     """From here on the run can be resumed: the manifest comes last."""
     arrays: dict[str, np.ndarray] = {"x": x}
     target, method = job.target, encode(job.method, arrays, "method")
-    example = encode(jax.tree.unflatten(target.treedef, list(target.example)), arrays, "example")
+    example = encode(jax.tree.unflatten(target.treedef, list(target.example)), {}, "example")
     store.write_arrays("start.npz", arrays)
     store.write(
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -116,11 +118,18 @@ def _store_start(job: Job, store: Store, x: Points) -> None:
         values=_values(target, x).tolist(),
         plan=job.draws._asdict(),
         method=method,
+        functions=method_functions(job.method, target) if holds_functions(method) else None,
         description=job.method.describe(),
         example=example,
         position=[(parameter.name, parameter.shape) for parameter in target.parameters],
         doubts=list(job.doubts),
     )
+
+
+def method_functions(method: AbstractMethod, target: Target) -> str:
+    """A fingerprint of the user's functions that a method holds, by what they do when a chain starts."""
+    key = jax.random.key(0, impl="threefry2x32")
+    return fingerprint_function(lambda x: method.init(key, target, x), np.zeros((method.num_points, target.dim)))
 
 
 def _store_learned(job: Job, store: Store, ready: Ready) -> None:

@@ -1,11 +1,13 @@
 """`resume`, `extend` and `load`: what can be done with a store."""
 
-import hashlib
+import contextlib
 import json
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Unpack
 
+import jax
 import numpy as np
 
 from pseudo_extended import checks
@@ -14,7 +16,7 @@ from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
-from pseudo_extended.run.preparing import Job
+from pseudo_extended.run.preparing import Job, method_functions
 from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, check_schedule
 from pseudo_extended.run.stored import read_record
 from pseudo_extended.store import (
@@ -23,6 +25,7 @@ from pseudo_extended.store import (
     Store,
     StoreError,
     decode,
+    differences,
     encode,
     fingerprint_target,
     fingerprint_versions,
@@ -135,7 +138,7 @@ def _reopened(
         target = _target(store, target)
         _check_versions(store, other_versions)
         _check_target(store, target, other_versions)
-        method = _method(store, method)
+        method = _method(store, target, method)
         draws = Draws(**store.manifest["plan"])
         if more:
             had = store.manifest.get("num_draws") if store.manifest.get("stopped") == "enough" else None
@@ -160,25 +163,20 @@ def _target(store: Store, target: Any) -> Target:
         return target
     checks.function("target", target)
     try:
-        example = decode(store.manifest["example"], store.read_arrays("start.npz"))
-    except (NotStoredError, BrokenFileError, ValueError):
+        # The numbers of an example do not matter, so the manifest has its structure and shapes alone.
+        zeros = [np.zeros(shape) for _, shape in store.manifest["position"]]
+        structure = jax.tree.structure(decode(store.manifest["example"], defaultdict(lambda: np.zeros(()))))
+        example = jax.tree.unflatten(structure, zeros)
+    except (NotStoredError, ValueError):
         raise StoreError(
             "target must be a pe.Target: the structure of its position cannot be read from the store; got a function."
         ) from None
     return Target(target, example)
 
 
-def _method(store: Store, given: Any) -> AbstractMethod:
+def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
     """As it is stored; what was given must be the same."""
-    try:
-        stored = store.read_arrays("start.npz")
-    except BrokenFileError as error:
-        if given is None:
-            raise StoreError(
-                f"store {str(store.root)!r} cannot be resumed without the method: {error}; give it as method=."
-            ) from None
-        return check_method(given)
-    code = store.manifest["method"]
+    code, stored = _stored_method(store)
     if given is None:
         try:
             return decode(code, stored)
@@ -189,20 +187,26 @@ def _method(store: Store, given: Any) -> AbstractMethod:
             ) from None
     given = check_method(given)
     arrays: dict[str, np.ndarray] = {}
-    if _digest(encode(given, arrays, "method"), arrays) != _digest(
-        code, {name: array for name, array in stored.items() if name.startswith("method")}
-    ):
+    found = differences(code, stored, encode(given, arrays, "method"), arrays)
+    functions = store.manifest["functions"]
+    if not found and functions is not None and functions != method_functions(given, target):
+        found = ["the function that it holds is another"]
+    if found:
         raise StoreError(
-            f"method differs from that of store {str(store.root)!r}, {store.manifest['description']}; got "
-            f"{given.describe()}. Leave it out, and the stored one is used."
+            f"method differs from that of store {str(store.root)!r}: {'; '.join(found)}. Leave it out, and the stored "
+            "one is used, if it holds no functions."
         )
     return given
 
 
-def _digest(code: Any, arrays: dict[str, np.ndarray]) -> str:
-    parts = [json.dumps(code, sort_keys=True).encode()]
-    parts += [f"{name}{array.dtype}{array.shape}".encode() + array.tobytes() for name, array in sorted(arrays.items())]
-    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+def _stored_method(store: Store) -> tuple[Any, dict[str, np.ndarray]]:
+    """As the user gave it, or, if that file is broken, as it is after learning."""
+    try:
+        return store.manifest["method"], store.read_arrays("start.npz")
+    except BrokenFileError as error:
+        with contextlib.suppress(BrokenFileError, KeyError):
+            return store.manifest["learned"], store.read_arrays("learned.npz")
+        raise StoreError(f"store {str(store.root)!r} cannot be resumed: {error}.") from None
 
 
 def _check_versions(store: Store, other_versions: bool) -> None:

@@ -1,7 +1,7 @@
 """Draws that go into a store, and come back from it."""
 
-import errno
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -90,12 +90,13 @@ class Stored(Recorder):
         """That every chain has."""
         return min(self.writer.num_draws)
 
-    def restore(self, lanes: list[Lane], like: Chain) -> list[str]:
+    def restore(self, lanes: list[Lane], shapes: Callable[[], Chain]) -> list[str]:
         """Put every lane where it can go on; sentences about what was broken."""
-        sentences = list(self.store.broken)
+        sentences, like = list(self.store.broken), None
         for lane in lanes:
             found = self.writer.recover(lane.index)
             if found.snapshot is not None:
+                like = shapes() if like is None else like
                 lane.chain, lane.done = chain_from(found.snapshot.leaves, like), found.snapshot.done
                 self.saved[lane.index] = lane.done
             if found.broken:
@@ -111,7 +112,7 @@ class Stored(Recorder):
     def add(self, lane: Lane, record: Record | None) -> None:
         """Whole chunks go to the disk at once."""
         assert lane.chain is not None
-        with self.lock, _explaining(self.store):
+        with self.lock:
             if record is not None:
                 self.writer.append(lane.index, values_of(record))
             self.writer.keep_mark(lane.index, lane.done, partial(chain_leaves, lane.chain))
@@ -122,7 +123,7 @@ class Stored(Recorder):
         if not force and began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * self.cost):
             return
         changed = [lane for lane in lanes if lane.done != self.saved.get(lane.index, 0)]
-        with self.lock, _explaining(self.store):
+        with self.lock:
             for lane in changed:
                 assert lane.chain is not None
                 self.writer.save(lane.index, lane.done, chain_leaves(lane.chain))
@@ -134,7 +135,7 @@ class Stored(Recorder):
 
     def collect(self, most: int | None = None) -> Collected:
         """From the files, thinned if there are very many; what is not yet in a whole chunk is written first."""
-        with self.lock, _explaining(self.store):
+        with self.lock:
             for lane, num_draws in enumerate(self.writer.num_draws):
                 if num_draws % self.writer.chunk:
                     self.writer.show(lane)
@@ -144,26 +145,9 @@ class Stored(Recorder):
     def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
         """Everything to the disk, and into the manifest how it ended."""
         self.commit(lanes, force=True)
-        with self.lock, _explaining(self.store):
+        with self.lock:
             num_draws = self.writer.publish(most, durable=True)
             self.store.write(num_draws=num_draws, stopped=stopped)
-
-
-class _explaining:  # noqa: N801 - a context, read as a verb
-    """Says of a disk that is full what is safe nevertheless."""
-
-    def __init__(self, store: Store):
-        self.store = store
-
-    def __enter__(self) -> None:
-        """Nothing to do."""
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            error.add_note(
-                f"The disk of store {str(self.store.root)!r} is full. All that was committed to it is safe: make room, "
-                "and go on with pe.resume, which makes the draws since then again."
-            )
 
 
 def _derive(

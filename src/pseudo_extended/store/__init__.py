@@ -5,8 +5,11 @@ from pseudo_extended.store.arrays import Column as Column
 from pseudo_extended.store.arrays import Layout as Layout
 from pseudo_extended.store.codec import NotStoredError as NotStoredError
 from pseudo_extended.store.codec import decode as decode
+from pseudo_extended.store.codec import differences as differences
 from pseudo_extended.store.codec import encode as encode
+from pseudo_extended.store.codec import holds_functions as holds_functions
 from pseudo_extended.store.files import BrokenFileError as BrokenFileError
+from pseudo_extended.store.fingerprint import fingerprint_function as fingerprint_function
 from pseudo_extended.store.fingerprint import fingerprint_target as fingerprint_target
 from pseudo_extended.store.fingerprint import fingerprint_versions as fingerprint_versions
 from pseudo_extended.store.fingerprint import machine as machine

@@ -5,6 +5,8 @@ is marked as missing, and whoever resumes must give it again.
 """
 
 import importlib
+import json
+import zlib
 from dataclasses import fields
 from typing import Any
 
@@ -70,6 +72,44 @@ def decode(code: Any, arrays: dict[str, np.ndarray]) -> Any:
     for name, entry in inside.items():
         object.__setattr__(made, name, entry)
     return made
+
+
+def holds_functions(code: Any) -> bool:
+    """Whether something could not be stored."""
+    return '"missing": ' in json.dumps(code)
+
+
+def differences(old: Any, old_arrays: dict[str, np.ndarray], new: Any, new_arrays: dict[str, np.ndarray]) -> list[str]:
+    """Where two encoded values differ, such as `kernel.num_steps was 2 and is 3`."""
+    before, after = _flat(old, old_arrays), _flat(new, new_arrays)
+    return [
+        f"{path.strip('.') or 'it'} was {before.get(path, 'absent')} and is {after.get(path, 'absent')}"
+        for path in sorted(before.keys() | after.keys())
+        if before.get(path) != after.get(path)
+    ]
+
+
+def _flat(code: Any, arrays: dict[str, np.ndarray], path: str = "") -> dict[str, str]:
+    """Every number and name in an encoded value, by its place."""
+    if not isinstance(code, dict):
+        return {path: str(code)}
+    if "missing" in code:
+        return {path: "a function"}
+    if "array" in code:
+        array = arrays[code["array"]]
+        text = np.array2string(array, threshold=6, separator=", ").replace("\n", "")
+        return {path: text if array.size <= 6 else f"{text} (CRC {zlib.crc32(array.tobytes())})"}
+    if "class" in code:
+        flat = {path: code["class"].rpartition(":")[2]}
+        entries = code["fields"].items()
+    elif "dict" in code:
+        flat, entries = {path: "dict"}, code["dict"]
+    else:
+        [(kind, listed)] = code.items()
+        flat, entries = {path: f"{kind} of {len(listed)}"}, enumerate(listed)
+    for name, entry in entries:
+        flat |= _flat(entry, arrays, f"{path}.{name}")
+    return flat
 
 
 def _name(kind: type) -> str:

@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import re
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,14 @@ def fingerprint_target(target: Target) -> dict[str, str]:
         "density": reader.formula.hexdigest(),
         "data": reader.data.hexdigest(),
     }
+
+
+@in_double_precision
+def fingerprint_function(function: Callable[..., Any], *arguments: Any) -> str:
+    """One hash of all that a function computes."""
+    reader = _Reader()
+    reader.read(jax.make_jaxpr(function)(*arguments))
+    return reader.formula.hexdigest() + reader.data.hexdigest()
 
 
 def fingerprint_versions() -> dict[str, str]:

@@ -45,9 +45,7 @@ class Snapshots:
         """All that are whole, the furthest first, and sentences about those that are not."""
         found, broken = [], []
         slots: dict[int, int] = {}
-        for path in sorted(self.directory.glob(f"lane-{lane}.*")):
-            if path.suffix == ".partial":
-                continue
+        for path in self._paths(lane):
             try:
                 arrays = read_sealed(path)
             except BrokenFileError as error:
@@ -63,6 +61,19 @@ class Snapshots:
         # The older one, or the one that is broken, is written next.
         self._next_slot[lane] = min((0, 1), key=lambda slot: slots.get(slot, -1))
         return sorted(found, key=lambda snapshot: -snapshot.done), broken
+
+    def drop_beyond(self, lane: int, done: int) -> None:
+        """Forget states that are further than where the lane goes on: what they counted on is broken, and made anew."""
+        for path in self._paths(lane):
+            try:
+                further = int(read_sealed(path)["done"]) > done
+            except BrokenFileError:
+                further = True
+            if further:
+                path.unlink()
+
+    def _paths(self, lane: int) -> list[Path]:
+        return sorted(path for path in self.directory.glob(f"lane-{lane}.*") if path.suffix != ".partial")
 
     def _write(self, path: Path, lane: int, snapshot: Snapshot) -> None:
         arrays = {f"chain:{name}": leaf for name, leaf in snapshot.leaves.items()}

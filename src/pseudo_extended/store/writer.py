@@ -45,9 +45,12 @@ class DrawWriter:
         for snapshot in candidates:
             num_draws = self._draws(snapshot.done)
             if num_draws // self.chunk <= good:
+                if snapshot is not candidates[0]:
+                    self.snapshots.drop_beyond(lane, snapshot.done)
                 self.num_draws[lane] = num_draws
                 self._fill(lane, 0, snapshot.tail)
                 return Recovered(snapshot, broken)
+        self.snapshots.drop_beyond(lane, -1)
         return Recovered(None, broken)
 
     def append(self, lane: int, values: Values) -> None:
