@@ -22,7 +22,8 @@ def wait_until(condition, seconds=60.0):
 
 def test_a_run_in_the_background():
     run = pe.start(victim.log_density, np.zeros(2), **RUN | {"draws": 10**9})
-    wait_until(lambda: run.status is not None and not run.status.warming)
+    wait_until(lambda: run.num_draws > 0)
+    assert run.status is not None
     early = run.inspect()
     assert early.stopped == "running"
     run.pause()

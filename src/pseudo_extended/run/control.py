@@ -20,6 +20,8 @@ class Control:
         self._aborted = False
         self.status: Status | None = None
         """The newest; None before the first iteration."""
+        self.num_draws = 0
+        """That every chain has."""
         self.inspect: Callable[[], Result] | None = None
         """Set when there are lanes to look at."""
 

@@ -27,6 +27,11 @@ class Run:
         return self._control.status
 
     @property
+    def num_draws(self) -> int:
+        """That every chain has so far."""
+        return self._control.num_draws
+
+    @property
     def is_done(self) -> bool:
         """Whether there is nothing to wait for."""
         return not self._thread.is_alive()
@@ -40,8 +45,8 @@ class Run:
         """The draws that every chain has so far; the run goes on meanwhile."""
         if self.is_done:
             return self.wait()
-        inspect, status = self._control.inspect, self._control.status
-        if inspect is None or status is None or status.warming:
+        inspect = self._control.inspect
+        if inspect is None or not self.num_draws:
             raise RuntimeError("inspect needs a draw of every chain; the run is still in preparation or warm-up.")
         return inspect()
 

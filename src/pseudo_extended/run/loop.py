@@ -138,7 +138,7 @@ class Loop:
         rate = (done - self.first_done) / max(seconds, 1e-9)
         status = Status(done, self.total * len(self.lanes), warming, self.divergences, rate)
         report.show(status)
-        control.status = status
+        control.status, control.num_draws = status, self.recorder.num_draws
         if self.plan.callback is not None:
             running = Running(status, self.recorder.num_draws, seconds, inspect)
             if self.plan.callback(running):

@@ -19,9 +19,9 @@ CHUNK_BYTES = 2**20
 """Of the points in a chunk on disk, about."""
 RESULT_BYTES = 2**28
 """Of the draws that a result takes into memory; of a longer run it takes every second draw, or third, and so on."""
-LEAST_SECONDS = 0.5
-SHARE_OF_TIME = 30
-"""A commit waits until thirty times its own cost has passed since the last."""
+LEAST_SECONDS = 1.0
+SHARE_OF_TIME = 50
+"""A commit waits until fifty times its own cost has passed since the last."""
 NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
 
 
