@@ -91,14 +91,16 @@ def info(store: StorePath) -> None:
         f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}, ", nl=False
     )
     typer.echo(f"thin {plan['thin']}, seed {plan['seed']}")
-    typer.echo(f"state: {'finished' if _is_finished(manifest) else manifest.get('stopped') or 'running or killed'}")
+    state = manifest.get("stopped", "running")
+    state = "running, or killed" if state == "running" else state
+    typer.echo(f"state: {'finished' if _is_finished(manifest) else state}")
     typer.echo(f"made with {versions} on {manifest['machine']}")
     for sentence in (*manifest.get("notes", ()), *opened.broken):
         typer.echo(sentence)
 
 
 def _is_finished(manifest: dict[str, Any]) -> bool:
-    return manifest.get("num_draws") == manifest["plan"]["draws"] or manifest.get("stopped") == "enough"
+    return manifest.get("stopped", "running") in (None, "enough")
 
 
 def _run(function: Any, store: Path, name: str, *arguments: Any, **options: Any) -> None:

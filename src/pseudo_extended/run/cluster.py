@@ -5,6 +5,8 @@ the scheduler gives the task to another, which makes the same draws.
 """
 
 import hashlib
+import math
+import time
 from collections import OrderedDict
 from concurrent.futures import Future
 from threading import Lock
@@ -37,12 +39,15 @@ class Cluster(Workers):
         self.digest = hashlib.sha256(payload).hexdigest()
         # A task, not scattered data: if the worker that holds it dies, the scheduler makes it again.
         self.payload = client.submit(_hold, payload, key=f"pseudo-extended-{self.digest}", pure=False)
-        self.executor = client.get_executor(pure=False, retries=10)
+        self._slots, self._asked = 1, -math.inf
+        self.executor = client.get_executor(pure=False, retries=2)
 
     @property
     def slots(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As many as the workers have threads; a cluster may grow and shrink."""
-        return max(sum(self.client.nthreads().values()), 1)
+        """As many as the workers have threads; a cluster may grow and shrink, so they are counted again and again."""
+        if time.monotonic() - self._asked > 1.0:
+            self._slots, self._asked = max(sum(self.client.nthreads().values()), 1), time.monotonic()
+        return self._slots
 
     def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[Advanced]:
         """On whichever worker is free."""

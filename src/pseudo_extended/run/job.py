@@ -66,8 +66,9 @@ def _recorder(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Re
     if job.store is None:
         return Memory(len(lanes), job.draws.chains)
     recorder = Stored(job.store, job.target, job.draws.warmup)
-    for sentence in recorder.restore(lanes, lambda: lane_shapes(job.target, ready.method, lanes[0].x)[0]):
-        report.say(sentence)
+    recorder.restore(lanes, lambda: lane_shapes(job.target, ready.method, lanes[0].x)[0])
+    for sentence in recorder.sentences:
+        report.note(sentence)
     return recorder
 
 

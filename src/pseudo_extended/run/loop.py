@@ -10,6 +10,7 @@ import numpy as np
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.run.advance import Advanced, LaneInput, Segment
 from pseudo_extended.run.control import Callback, Control, Running
+from pseudo_extended.run.interrupt import Interruptions
 from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.progress import Reporter, Status
 from pseudo_extended.run.recorder import Recorder
@@ -74,9 +75,9 @@ class Loop:
         self.began, self.first_done = time.monotonic(), sum(self._done(lane) for lane in self.lanes)
         waiting = [lane for lane in self.lanes if lane.done < self.total]
         self._ask_milestones()
-        while waiting or self.running:
-            try:
-                self._ask_to_stop(control)
+        with Interruptions() as interruptions:
+            while waiting or self.running:
+                self._ask_to_stop(control, interruptions, report)
                 self._submit(waiting, control)
                 if self.stopped is not None and not self.running:
                     break
@@ -93,11 +94,6 @@ class Loop:
                     self._submit(waiting, control)  # before anything else: writing goes on beside the next chunks
                     self._tell(report, control, inspect)
                 self.recorder.commit(self.lanes)
-            except KeyboardInterrupt:
-                if self.stopped == "interrupted":
-                    raise
-                self.stopped = "interrupted"
-                report.say("stopping after the chunks under way; press Ctrl-C again to lose them")
         return Ended(self.stopped, self.milestone if self.stopped == "enough" else None)
 
     def _submit(self, waiting: list[Lane], control: Control) -> None:
@@ -152,9 +148,14 @@ class Loop:
             else:
                 self.milestone = next(self.ahead, None)
 
-    def _ask_to_stop(self, control: Control) -> None:
+    def _ask_to_stop(self, control: Control, interruptions: Interruptions, report: Reporter) -> None:
+        if interruptions.count > 1:
+            raise KeyboardInterrupt
         if self.stopped is None:
-            if self.plan.time_limit is not None and time.monotonic() - self.began > self.plan.time_limit:
+            if interruptions.count:
+                self.stopped = "interrupted"
+                report.note("stopping after the chunks under way; press Ctrl-C again to lose them")
+            elif self.plan.time_limit is not None and time.monotonic() - self.began > self.plan.time_limit:
                 self.stopped = "time_limit"
             elif control.aborted:
                 self.stopped = "aborted"

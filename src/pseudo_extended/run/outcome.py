@@ -26,7 +26,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         seconds=seconds,
         stopped=ended.stopped,
         doubts=job.doubts,
-        notes=ready.notes,
+        notes=(*ready.notes, *recorder.sentences),
         store=None if store is None else str(store.root),
         thinned=found.thinned,
     )

@@ -150,7 +150,7 @@ def _learned(job: Job, report: Reporter) -> Ready | None:
     try:
         arrays = job.store.read_arrays("learned.npz")
     except BrokenFileError as error:
-        report.say(f"{error}: it is computed again.")
+        report.note(f"{error}: it is computed again.")
         return None
     check_same_start(job, _first_starts(job, arrays["x"]))
     is_prepared = isinstance(job.method, AbstractPreparedMethod)

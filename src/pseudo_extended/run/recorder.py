@@ -33,6 +33,8 @@ class Recorder(ABC):
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        self.sentences: list[str] = []
+        """What a user should know of what was found."""
 
     @property
     @abstractmethod

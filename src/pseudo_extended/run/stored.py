@@ -12,7 +12,17 @@ from pseudo_extended.run.advance import chain_from, chain_leaves
 from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.program import Record
 from pseudo_extended.run.recorder import Collected, Recorder
-from pseudo_extended.store import Arrays, Column, DrawWriter, Layout, Store, Values, constrainer, resample_particles
+from pseudo_extended.store import (
+    Arrays,
+    Column,
+    DrawWriter,
+    Layout,
+    Store,
+    Values,
+    constrainer,
+    machine,
+    resample_particles,
+)
 from pseudo_extended.target import Target
 
 CHUNK_BYTES = 2**20
@@ -90,9 +100,13 @@ class Stored(Recorder):
         """That every chain has."""
         return min(self.writer.num_draws)
 
-    def restore(self, lanes: list[Lane], shapes: Callable[[], Chain]) -> list[str]:
-        """Put every lane where it can go on; sentences about what was broken."""
-        sentences, like = list(self.store.broken), None
+    def restore(self, lanes: list[Lane], shapes: Callable[[], Chain]) -> None:
+        """Put every lane where it can go on; `sentences` tell what was broken."""
+        like = None
+        self.sentences += self.store.broken
+        before = self.store.manifest["machine"]
+        if before != machine():
+            self.sentences.append(f"begun on {before}, goes on on {machine()}: the last digits of draws may differ.")
         for lane in lanes:
             found = self.writer.recover(lane.index)
             if found.snapshot is not None:
@@ -101,9 +115,10 @@ class Stored(Recorder):
                 self.saved[lane.index] = lane.done
             if found.broken:
                 where = f"lane {lane.index} (chains {', '.join(map(str, np.ravel(lane.numbers)))})"
-                sentences.append(f"{'; '.join(found.broken)}: {where} goes on from iteration {lane.done}.")
+                self.sentences.append(f"{'; '.join(found.broken)}: {where} goes on from iteration {lane.done}.")
+            if self.writer.num_draws[lane.index] % self.writer.chunk:
+                self.writer.show(lane.index)
         self.writer.publish()
-        return sentences
 
     def most(self, lane: Lane) -> int:
         """Up to the next state that is kept for good."""
@@ -126,6 +141,8 @@ class Stored(Recorder):
         with self.lock:
             for lane in changed:
                 assert lane.chain is not None
+                if self.writer.num_draws[lane.index] != max(lane.done - self.writer.num_warmup, 0):
+                    continue  # an exception came between two halves of a step: the snapshot before it holds
                 self.writer.save(lane.index, lane.done, chain_leaves(lane.chain))
                 self.saved[lane.index] = lane.done
             if changed:
