@@ -63,6 +63,7 @@ def test_xarray_and_arviz_read_it(store):
         assert list(az.summary(xr.DataTree.from_dict(groups)).index) == ["centre[here]", "scale"]
 
 
+@pytest.mark.slow
 def test_resampled_points_follow_the_weights_and_not_the_schedule(tmp_path, monkeypatch):
     first, second = tmp_path / "a.zarr", tmp_path / "b.zarr"
     result = pe.sample(victim.log_density, np.zeros(2), store=first, **RUN)
@@ -118,10 +119,14 @@ def test_other_versions_are_refused_unless_asked_for(store, monkeypatch):
     assert pe.resume(store, model(), other_versions=True, progress=False).num_draws == 200
 
 
-def test_another_method_is_refused_and_a_function_must_come_again(store, tmp_path):
+def test_another_method_is_refused(store):
     with pytest.raises(pe.StoreError, match=r"method differs from that of store .*: kernel.num_steps was 2 and is 3"):
         pe.resume(store, model(), method=pe.PseudoExtended(pe.Fixed(0.3), pe.HMC(3), 2), progress=False)
     assert pe.resume(store, model(), method=victim.METHOD, progress=False).num_draws == 200
+
+
+@pytest.mark.slow
+def test_a_method_with_a_function_must_come_again(tmp_path):
     method = pe.PseudoExtended(pe.Density(lambda x: -0.1 * jnp.sum(x**2)), pe.HMC(2), 2)
     path = tmp_path / "run.zarr"
     run = RUN | {"method": method, "draws": 20, "warmup": 5}
