@@ -1,6 +1,7 @@
 """A store while a run is on its way and after it: what others read, what is refused, and what is the same."""
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -112,11 +113,17 @@ def test_another_density_is_seen_where_its_formula_is_hidden(tmp_path):
         pe.resume(tmp_path / "run.zarr", target(2.0), progress=False)
 
 
-def test_other_versions_are_refused_unless_asked_for(store, monkeypatch):
+def test_other_versions_are_refused_unless_asked_for(store, monkeypatch, tmp_path):
+    store = shutil.copytree(store, tmp_path / "run.zarr")
     monkeypatch.setattr("pseudo_extended.run.resume.fingerprint_versions", lambda: {"jax": "9.9"})
     with pytest.raises(pe.StoreError, match=r"made by other versions: .*jax was .* and is 9\.9.*other_versions=True"):
         pe.resume(store, model(), progress=False)
-    assert pe.resume(store, model(), other_versions=True, progress=False).num_draws == 200
+    with pytest.raises(pe.StoreError, match="its log density has other values at the points where the run started"):
+        pe.resume(store, model(centre=1.0), other_versions=True, progress=False)
+    resumed = pe.resume(store, model(), other_versions=True, progress=False)
+    assert resumed.num_draws == 200
+    assert "went on with other versions" in resumed.warnings[0]
+    assert pe.resume(store, model(), progress=False).num_draws == 200  # from now on, these are its versions
 
 
 def test_another_method_is_refused(store):

@@ -76,28 +76,28 @@ def prepare(job: Job, report: Reporter) -> Ready:
     return ready
 
 
-def check_same_start(job: Job, x: Points) -> None:
+def check_same_values(store: Store, target: Target) -> None:
     """Refuse a density that has other values where the run started, which its formula need not show.
 
     A formula does not tell what a Python function does that it calls back, and says nothing to another version of JAX.
     """
-    assert job.store is not None
-    stored = job.store.manifest.get("values")
-    if stored is not None and not np.allclose(_values(job.target, x), stored, rtol=1e-6, atol=1e-6):
+    try:
+        x = store.read_arrays("start.npz")["x"]
+    except BrokenFileError:  # without the points, the formula has to do
+        return
+    if not np.allclose(_values(target, x), store.manifest["values"], rtol=1e-6, atol=1e-6):
         raise StoreError(
-            f"target differs from that of store {str(job.store.root)!r}: its log density has other values at the "
-            "points where the run started."
+            f"target differs from that of store {str(store.root)!r}: its log density has other values at the points "
+            "where the run started."
         )
 
 
 def _starting_points(job: Job, keys: Keys) -> Points:
     if job.store is not None and not job.is_new:
         try:
-            x = job.store.read_arrays("start.npz")["x"]
+            return job.store.read_arrays("start.npz")["x"]
         except BrokenFileError as error:
             raise StoreError(f"store {str(job.store.root)!r} cannot be resumed: {error}.") from None
-        check_same_start(job, x)
-        return x
     x = starting_points(job.target, job.method, job.init, keys.start, job.draws.chains)
     if job.store is not None:
         _store_start(job, job.store, x)
@@ -136,6 +136,8 @@ def _store_learned(job: Job, store: Store, ready: Ready) -> None:
     arrays: dict[str, np.ndarray] = {"x": ready.x}
     learned = encode(ready.method, arrays, "method")
     store.write_arrays("learned.npz", arrays)
+    if "layout" in store.manifest:  # learned again, because the file was broken: the draws that are there lie like this
+        return
     lane_x = ready.x[0] if ready.method.width == 1 else np.repeat(ready.x[:1], ready.method.width, axis=0)
     layout = layout_for(job.target, len(ready.x), ready.method.width, lane_shapes(job.target, ready.method, lane_x)[1])
     store.write(learned=learned, description=ready.method.describe(), notes=list(ready.notes), layout=layout.to_json())
@@ -152,20 +154,9 @@ def _learned(job: Job, report: Reporter) -> Ready | None:
     except BrokenFileError as error:
         report.note(f"{error}: it is computed again.")
         return None
-    check_same_start(job, _first_starts(job, arrays["x"]))
     is_prepared = isinstance(job.method, AbstractPreparedMethod)
     method = decode(manifest["learned"], arrays) if is_prepared else job.method
     return Ready(method, arrays["x"], tuple(manifest["notes"]))
-
-
-def _first_starts(job: Job, otherwise: Points) -> Points:
-    """The points at which the density was noted down."""
-    assert job.store is not None
-    try:
-        return job.store.read_arrays("start.npz")["x"]
-    except BrokenFileError:  # without them, the formula has to do
-        job.store.manifest.pop("values", None)
-        return otherwise
 
 
 def _values(target: Target, x: Points) -> Float[np.ndarray, " particle"]:

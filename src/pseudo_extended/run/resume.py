@@ -16,7 +16,7 @@ from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
-from pseudo_extended.run.preparing import Job, method_functions
+from pseudo_extended.run.preparing import Job, check_same_values, method_functions
 from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, check_schedule
 from pseudo_extended.run.stored import read_record
 from pseudo_extended.store import (
@@ -50,8 +50,8 @@ def resume(
         target: The same target, or the same function; another, or changed data, is refused.
         method: Only if it holds a function of yours, such as the density of `pe.Density`: functions are not stored.
         other_versions: Go on although JAX or another package has changed since. The draws are right, but not those
-            that the old versions would have made; and of the density only its values at the starting points and the
-            data are compared.
+            that the old versions would have made; and of the density only its values at the starting points are
+            compared.
         **schedule: `time_limit`, `progress`, `cores`, `chunk`, `devices`, `cluster`, `callback`, as in `pe.sample`.
 
     >>> import jax.numpy as jnp, pseudo_extended as pe, tempfile
@@ -89,12 +89,12 @@ def extend(
 def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int | None = None) -> Result:
     """The draws in a store as a `Result`; of a run on its way too, in this process or another.
 
-    A result holds a quarter of a gigabyte of draws at most. Of more, every second draw is taken, or every third, and
-    so on, evenly; `draws` asks for so many of each chain at most.
+    A result holds 100 MiB of draws at most. Of more, every second draw is taken, or every third, and so on, evenly;
+    `draws` asks for so many of each chain at most.
     """
     opened = Store.open(store)
     target = _target(opened, target)
-    _check_target(opened, target, other_versions=True)
+    _check_target(opened, target)
     arrays, manifest = opened.arrays, opened.manifest
     try:
         num_draws = json.loads((opened.root / "zarr.json").read_bytes())["attributes"]["num_draws"]
@@ -136,18 +136,20 @@ def _reopened(
     try:
         store = _reread(store)
         target = _target(store, target)
-        _check_versions(store, other_versions)
-        _check_target(store, target, other_versions)
+        changed = _changed_versions(store, other_versions)
+        _check_target(store, target)
+        check_same_values(store, target)
         method = _method(store, target, method)
-        draws = Draws(**store.manifest["plan"])
+        draws, doubts = Draws(**store.manifest["plan"]), [*store.manifest["doubts"], *changed]
         if more:
             had = store.manifest.get("num_draws") if store.manifest.get("stopped") == "enough" else None
             draws = draws._replace(draws=(draws.draws if had is None else had) + more, target_ess=None)
-        store.write(plan=draws._asdict(), stopped="running")
+        made_with = {"fingerprint": fingerprint_target(target), "versions": fingerprint_versions()}
+        store.write(plan=draws._asdict(), stopped="running", doubts=doubts, **made_with)
     except BaseException:
         store.close()
         raise
-    return Job(target, method, draws, schedule, store, doubts=tuple(store.manifest["doubts"]))
+    return Job(target, method, draws, schedule, store, doubts=tuple(doubts))
 
 
 def _reread(store: Store) -> Store:
@@ -209,7 +211,8 @@ def _stored_method(store: Store) -> tuple[Any, dict[str, np.ndarray]]:
         raise StoreError(f"store {str(store.root)!r} cannot be resumed: {error}.") from None
 
 
-def _check_versions(store: Store, other_versions: bool) -> None:
+def _changed_versions(store: Store, other_versions: bool) -> list[str]:
+    """Refuse other versions, unless they are allowed; then a sentence about them."""
     stored, here = store.manifest["versions"], fingerprint_versions()
     changed = [
         f"{name} was {stored.get(name) or 'none'} and is {here.get(name) or 'none'}"
@@ -221,30 +224,28 @@ def _check_versions(store: Store, other_versions: bool) -> None:
             f"store {str(store.root)!r} was made by other versions: {'; '.join(changed)}. The draws would not be those "
             "of an uninterrupted run; pass other_versions=True to go on nevertheless."
         )
+    return [f"the run went on with other versions: {'; '.join(changed)}."] if changed else []
 
 
-def _check_target(store: Store, target: Target, other_versions: bool) -> None:
+def _check_target(store: Store, target: Target) -> None:
+    """Refuse another target; the formula tells only as long as JAX is the same."""
     stored, here = store.manifest["fingerprint"], fingerprint_target(target)
     where = f"target differs from that of store {str(store.root)!r}: "
     if stored["position"] != here["position"]:
-        example = _stored_shapes(store)
-        raise StoreError(f"{where}its position is {_shapes(target)}, and was {example}.")
-    same_formula = other_versions or stored["density"] == here["density"]
-    if not same_formula:
+        before = ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest["position"])
+        raise StoreError(f"{where}its position is {_shapes(target)}, and was {before}.")
+    if store.manifest["versions"] != fingerprint_versions():
+        return
+    if stored["density"] != here["density"]:
         also = "" if stored["data"] == here["data"] else ", and so are the arrays in it (the data)"
         raise StoreError(
             f"{where}the formula of its density, or a number or a shape in it, is another{also}; the same model and "
             "data are needed to go on."
         )
-    if stored["data"] != here["data"] and store.manifest["versions"] == fingerprint_versions():
+    if stored["data"] != here["data"]:
         raise StoreError(
             f"{where}the formula of its density is the same, but the arrays in it (the data) have changed."
         )
-
-
-def _stored_shapes(store: Store) -> str:
-    """The stored position in words."""
-    return ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest["position"])
 
 
 def _shapes(target: Target) -> str:

@@ -18,6 +18,7 @@ from pseudo_extended.store import (
     DrawWriter,
     Layout,
     Store,
+    StoreError,
     Values,
     constrainer,
     machine,
@@ -27,7 +28,7 @@ from pseudo_extended.target import Target
 
 CHUNK_BYTES = 2**20
 """Of the points in a chunk on disk, about."""
-RESULT_BYTES = 2**28
+RESULT_BYTES = 100 * 2**20
 """Of the draws that a result takes into memory; of a longer run it takes every second draw, or third, and so on."""
 LEAST_SECONDS = 1.0
 SHARE_OF_TIME = 50
@@ -63,7 +64,7 @@ def values_of(record: Record) -> dict[str, Any]:
 
 
 def read_record(arrays: Arrays, num_draws: int, least_thin: int = 1) -> Collected:
-    """The first draws thinned evenly as far as the memory they may take asks for."""
+    """The first draws, thinned evenly as far as the memory they may take asks for."""
     layout = arrays.layout
     size = (
         layout.num_chains * num_draws * (layout.bytes_a_draw("weighted_points") + layout.bytes_a_draw("sample_stats"))
@@ -111,7 +112,10 @@ class Stored(Recorder):
             found = self.writer.recover(lane.index)
             if found.snapshot is not None:
                 like = shapes() if like is None else like
-                lane.chain, lane.done = chain_from(found.snapshot.leaves, like), found.snapshot.done
+                try:
+                    lane.chain, lane.done = chain_from(found.snapshot.leaves, like), found.snapshot.done
+                except ValueError as error:
+                    raise StoreError(f"store {str(self.store.root)!r} cannot be resumed: {error}.") from None
                 self.saved[lane.index] = lane.done
             if found.broken:
                 where = f"lane {lane.index} (chains {', '.join(map(str, np.ravel(lane.numbers)))})"

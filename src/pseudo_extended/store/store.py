@@ -105,9 +105,7 @@ class Store:
     def arrays(self) -> Arrays:
         """The draws; only after preparation, which decides their shape."""
         if "layout" not in self.manifest:
-            raise StoreError(
-                f"store {str(self.root)!r} has no draws yet: it was stopped in preparation; use pe.resume."
-            )
+            raise StoreError(f"store {str(self.root)!r} has no draws yet: it is in preparation, or was stopped in it.")
         attributes = {
             "inference_library": "pseudo_extended",
             "inference_library_version": self.manifest["library"],
