@@ -110,7 +110,7 @@ def overhead(directory: Path, quick: bool) -> Table:
             return pe.sample(mixture, np.full(2, 5.0), store=store, callback=callback, **run)
 
         best = best_of(
-            2 if quick else 5, {"memory": sample, "store": lambda s=sample, **k: s(directory / "overhead.zarr", **k)}
+            2 if quick else 4, {"memory": sample, "store": lambda s=sample, **k: s(directory / "overhead.zarr", **k)}
         )
         (wall, used), (wall_store, used_store) = best["memory"], best["store"]
         table.add_row(
@@ -222,7 +222,7 @@ def cores(directory: Path, quick: bool) -> Table:
                 return pe.sample(target, init, **run, **options)
 
             best = best_of(
-                1 if quick else 3,
+                1 if quick else 2,
                 {
                     "one": lambda s=sample, **k: s(cores=1, **k),
                     "two": lambda s=sample, **k: s(cores=2, **k),

@@ -67,12 +67,14 @@ def client():
         yield client
 
 
-def test_cluster_in_this_process(reference, tmp_path):
+@pytest.mark.parametrize("method", [victim.METHOD, pytest.param(None, marks=pytest.mark.slow)], ids=["HMC", "default"])
+def test_cluster_in_this_process(method, tmp_path):
     """The same path through the scheduler, without the time that new processes take to begin."""
     from distributed import Client
 
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=None) as client:
-        result = sample(cluster=client, store=tmp_path / "run.zarr")
+        result = sample(cluster=client, store=tmp_path / "run.zarr", method=method)
+    reference = sample(method=method)
     assert_same(result, reference)
     assert_same(pe.load(tmp_path / "run.zarr", victim.log_density), reference)
 

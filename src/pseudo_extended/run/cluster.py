@@ -17,6 +17,7 @@ import jax.numpy as jnp
 
 from pseudo_extended import checks
 from pseudo_extended.methods import Chain
+from pseudo_extended.precision import double_precision
 from pseudo_extended.run.advance import Advanced, LaneInput, LaneProgram, Segment, Work
 from pseudo_extended.run.workers import Workers
 
@@ -91,7 +92,9 @@ def _program(payload: bytes, digest: str) -> LaneProgram:
 
     with _programs_lock:
         if digest not in _programs:
-            [_programs[digest]] = LaneProgram.compile(cloudpickle.loads(payload))
+            with double_precision():  # or what a pilot has learned would come out of its envelope in single precision
+                work = cloudpickle.loads(payload)
+            [_programs[digest]] = LaneProgram.compile(work)
             while len(_programs) > _MOST_PROGRAMS:
                 _programs.popitem(last=False)
         _programs.move_to_end(digest)
