@@ -1,5 +1,6 @@
 """A run from its preparation to its result."""
 
+import contextlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -103,9 +104,9 @@ def _run(
     plan = Plan(draws.warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
     try:
         ended = Loop(workers, lanes, plan, recorder).run(report, control, inspect)
-    except BaseException as error:
+    except BaseException:
         workers.close()
-        if not isinstance(error, OSError):  # with a disk that is full there is nothing more to write
+        with contextlib.suppress(OSError):  # on a disk that is full, there is nothing more to write
             recorder.finish(lanes, None, "failed")
         raise
     workers.close()

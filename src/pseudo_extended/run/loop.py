@@ -118,10 +118,10 @@ class Loop:
         advanced = future.result()
         lane.chain = advanced.chain
         lane.done += segment.num_iterations
+        # As many as take about the seconds of a task; but growing slowly, and not because a task was cut short.
         pace = self.workers.seconds * segment.num_iterations / max(advanced.seconds, 1e-9)
-        lane.pace = int(
-            np.clip(pace, 1, 8 * segment.num_iterations if segment.num_iterations == lane.pace else max(lane.pace, 8))
-        )
+        most = 8 * lane.pace if segment.num_iterations == lane.pace else lane.pace
+        lane.pace = int(np.clip(pace, 1, most))
         self.divergences += advanced.divergences
         self.recorder.add(lane, advanced.record)
         return lane

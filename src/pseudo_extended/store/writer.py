@@ -60,11 +60,11 @@ class DrawWriter:
             filled = self.num_draws[lane] % self.chunk
             size = min(self.chunk - filled, count - taken)
             self._fill(lane, filled, {name: each[:, taken : taken + size] for name, each in values.items()})
+            if filled + size == self.chunk:  # written before it is counted: a disk may be full
+                self._write(lane, self.num_draws[lane] // self.chunk, durable=True)
+                self._unflushed = True
             self.num_draws[lane] += size
             taken += size
-            if filled + size == self.chunk:
-                self._write(lane, self.num_draws[lane] // self.chunk - 1, durable=True)
-                self._unflushed = True
 
     def until_mark(self, done: int) -> int:
         """How many draws a lane may make before its state is to be kept for good: at 1, 2, 4, 8, … whole chunks."""
