@@ -78,6 +78,7 @@ def test_callback_sees_running_diagnostics_and_can_stop_the_run():
         pe.sample(victim.log_density, np.zeros(2), callback="loud", **RUN)
 
 
+@pytest.mark.slow
 def test_a_callback_that_fails_loses_nothing(tmp_path):
     def callback(run):
         if run.num_draws > 50:

@@ -147,6 +147,7 @@ def test_a_method_with_a_function_must_come_again(tmp_path):
         pe.extend(path, victim.log_density, 10, method=other, progress=False)
 
 
+@pytest.mark.slow
 def test_a_second_process_is_refused_and_a_reader_is_not(tmp_path, monkeypatch):
     path = tmp_path / "run.zarr"
     script = (
@@ -174,6 +175,17 @@ def test_a_second_process_is_refused_and_a_reader_is_not(tmp_path, monkeypatch):
     assert f"is being written by process {os.getpid()}" in said[0], said[0]
     assert "True" in said[0]
     assert pe.load(path, victim.log_density).stopped == "callback"
+
+
+def test_a_second_run_is_refused(store):
+    """The lock is on the open file, so it holds within a process as it does between two."""
+    opened = pe.store.Store.open(store)
+    opened.lock()
+    with pytest.raises(pe.StoreInUseError, match=rf"is being written by process {os.getpid()} on .*: wait for it"):
+        pe.resume(store, model(), progress=False)
+    assert pe.load(store, model()).num_draws == 200
+    opened.close()
+    assert pe.resume(store, model(), progress=False).num_draws == 200
 
 
 def test_what_cannot_be_a_store(store, tmp_path):
@@ -264,6 +276,7 @@ def test_interrupted_before_the_first_iteration_says_what_is_kept(tmp_path, monk
     assert_same(pe.resume(path, victim.log_density, progress=False), whole)
 
 
+@pytest.mark.slow
 def test_stopped_in_warmup_goes_on_in_warmup(tmp_path):
     run = RUN | {"warmup": 3000}
     path = tmp_path / "run.zarr"

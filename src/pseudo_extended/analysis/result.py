@@ -28,6 +28,7 @@ STOPPED = {
     "interrupted": "interrupted",
     "time_limit": "stopped by time_limit",
     "aborted": "aborted",
+    "failed": "ended by an error",
     "memory": "stopped because memory would have run out (a store= has room)",
 }
 
@@ -57,7 +58,8 @@ class Result:
     """What was waited for: `compile`, `prepare` (starts and pilot), and `run` (warm-up and draws)."""
     stopped: str | None
     """What ended the run before all its draws: "interrupted" (Ctrl-C), "time_limit", "enough" (target_ess), "callback",
-    "aborted", "memory" (no room for more draws without a store), "running" (it has not ended), or None."""
+    "aborted", "failed" (an error; only from a store), "memory" (no room for more draws without a store), "running" (it
+    has not ended), or None."""
     doubts: tuple[str, ...]
     """What looked doubtful before the run."""
     notes: tuple[str, ...] = ()
