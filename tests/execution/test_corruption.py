@@ -40,6 +40,7 @@ def small_chunks():
         patch.setattr(stored, "CHUNK_BYTES", 2**13)  # 256 draws
         patch.setattr(stored, "LEAST_SECONDS", 0.0)
         patch.setattr(stored, "SHARE_OF_TIME", 0)
+        patch.setattr(stored, "SECONDS_BETWEEN_VIEWS", 0.0)
         yield
 
 

@@ -158,6 +158,7 @@ def test_a_second_process_is_refused_and_a_reader_is_not(tmp_path, monkeypatch):
     )
     monkeypatch.setattr(stored, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(stored, "SHARE_OF_TIME", 0)
+    monkeypatch.setattr(stored, "SECONDS_BETWEEN_VIEWS", 0.0)
     calls, said = [], []
 
     def callback(run):

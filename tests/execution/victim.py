@@ -20,6 +20,7 @@ def log_density(x):
 def run(store, draws, **options):
     """Begin, or go on."""
     stored.LEAST_SECONDS = 0.05
+    stored.SECONDS_BETWEEN_VIEWS = 0.1
     stored.CHUNK_BYTES = 2**14  # many small chunks
     if store is not None and (Path(store) / "engine" / "manifest.json").exists():
         return pe.resume(store, log_density, **options)

@@ -33,6 +33,8 @@ RESULT_BYTES = 100 * 2**20
 LEAST_SECONDS = 1.0
 SHARE_OF_TIME = 50
 """A commit waits until fifty times its own cost has passed since the last."""
+SECONDS_BETWEEN_VIEWS = 5.0
+"""After which readers see new draws."""
 NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
 
 
@@ -95,6 +97,7 @@ class Stored(Recorder):
         self.writer = DrawWriter(arrays, store.snapshots, num_warmup, derive)
         self.saved: dict[int, int] = {}
         self.last, self.cost = time.monotonic(), 0.0
+        self.published = self.last
 
     @property
     def num_draws(self) -> int:
@@ -120,8 +123,6 @@ class Stored(Recorder):
             if found.broken:
                 where = f"lane {lane.index} (chains {', '.join(map(str, np.ravel(lane.numbers)))})"
                 self.sentences.append(f"{'; '.join(found.broken)}: {where} goes on from iteration {lane.done}.")
-            if self.writer.num_draws[lane.index] % self.writer.chunk:
-                self.writer.show(lane.index)
         self.writer.publish()
 
     def most(self, lane: Lane) -> int:
@@ -137,7 +138,7 @@ class Stored(Recorder):
             self.writer.keep_mark(lane.index, lane.done, partial(chain_leaves, lane.chain))
 
     def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
-        """Snapshots of the lanes that went on, then the new number of draws."""
+        """Snapshots of the lanes that went on, and, less often, the new number of draws for readers."""
         began = time.monotonic()
         if not force and began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * self.cost):
             return
@@ -149,17 +150,16 @@ class Stored(Recorder):
                     continue  # an exception came between two halves of a step: the snapshot before it holds
                 self.writer.save(lane.index, lane.done, chain_leaves(lane.chain))
                 self.saved[lane.index] = lane.done
-            if changed:
+            if changed and (force or began - self.published >= SECONDS_BETWEEN_VIEWS):
                 self.writer.publish()
+                self.published = began
         self.last = time.monotonic()
         self.cost = self.last - began
 
     def collect(self, most: int | None = None) -> Collected:
         """From the files, thinned if there are very many; what is not yet in a whole chunk is written first."""
         with self.lock:
-            for lane, num_draws in enumerate(self.writer.num_draws):
-                if num_draws % self.writer.chunk:
-                    self.writer.show(lane)
+            self.writer.show_tails()
             num_draws = self.num_draws if most is None else min(self.num_draws, most)
             return read_record(self.writer.arrays, num_draws)
 

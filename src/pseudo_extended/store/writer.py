@@ -81,26 +81,24 @@ class DrawWriter:
             self.snapshots.keep(lane, num_chunks, Snapshot(done, leaves(), {}))
 
     def save(self, lane: int, done: int, leaves: dict[str, np.ndarray]) -> None:
-        """A snapshot from which the lane goes on, and its last draws for readers."""
+        """A snapshot from which the lane goes on."""
         self._flush()
         filled = self.num_draws[lane] % self.chunk
         tail = {name: values[:, :filled] for name, values in self.buffers[lane].items()} if filled else {}
         self.snapshots.save(lane, Snapshot(done, leaves, tail))
-        if filled:
-            self.show(lane)
 
-    def show(self, lane: int) -> None:
-        """The last draws, which are no whole chunk yet, for readers; the snapshot has what the run itself needs."""
-        self._write(lane, self.num_draws[lane] // self.chunk, durable=False)
+    def show_tails(self, *, durable: bool = False) -> None:
+        """The last draws, which are no whole chunk yet, for readers; snapshots have what the run itself needs."""
+        for lane, num_draws in enumerate(self.num_draws):
+            if num_draws % self.chunk:
+                self._write(lane, num_draws // self.chunk, durable=durable)
 
     def publish(self, most: int | None = None, *, durable: bool = False) -> int:
         """Show readers the draws that every chain has, or at most so many; how many that are."""
         num_draws = min(self.num_draws)
         num_draws = num_draws if most is None else min(num_draws, most)
+        self.show_tails(durable=durable)
         if durable:
-            for lane in range(len(self.buffers)):
-                if self.num_draws[lane] % self.chunk:
-                    self._write(lane, self.num_draws[lane] // self.chunk, durable=True)
             self.arrays.flush()
         self.arrays.publish(num_draws, durable=durable)
         return num_draws
