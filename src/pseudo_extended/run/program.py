@@ -117,7 +117,7 @@ def build_programs_on(
 
 
 def _programs(
-    arrays: list[Array], device: Device | None, start: Callable[..., Chain], advance: Callable[..., Any]
+    arrays: list[Any], device: Device | None, start: Callable[..., Chain], advance: Callable[..., Any]
 ) -> Programs:
     here = arrays if device is None else jax.device_put(arrays, SingleDeviceSharding(device))
     return Programs(
