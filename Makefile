@@ -8,7 +8,7 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: demo test test-all lint types layers unit runs typed-tests proofs install install-dev benchmark compare clean
+.PHONY: demo test test-all lint types layers unit runs typed-tests proofs install install-dev benchmark benchmark-engine compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
@@ -62,6 +62,9 @@ proofs: install-dev ## Exact invariance, and the planted bugs
 
 benchmark: install
 	$(BIN)/python benchmarks/overhead.py
+
+benchmark-engine: install-dev ## Store, resume, memory, two cores, a cluster of two
+	$(BIN)/python benchmarks/engine.py
 
 compare: install ## Ours beside the paper's target under Stan; needs a C++ compiler, and half an hour
 	$(PIP) --editable '.[stan]'

@@ -29,7 +29,16 @@ from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
 from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
 from pseudo_extended.methods import SimulatedTempering as SimulatedTempering
+from pseudo_extended.run.control import Running as Running
+from pseudo_extended.run.handle import Run as Run
+from pseudo_extended.run.resume import extend as extend
+from pseudo_extended.run.resume import load as load
+from pseudo_extended.run.resume import resume as resume
 from pseudo_extended.run.sample import sample as sample
+from pseudo_extended.run.sample import start as start
+from pseudo_extended.store import StoreError as StoreError
+from pseudo_extended.store import StoreInUseError as StoreInUseError
+from pseudo_extended.store import StoreVersionError as StoreVersionError
 from pseudo_extended.target import Target as Target
 
 __version__ = "0.1.0"
@@ -59,11 +68,20 @@ __all__ = [
     "RandomWalk",
     "RepellingAttracting",
     "Result",
+    "Run",
+    "Running",
     "SimulatedTempering",
+    "StoreError",
+    "StoreInUseError",
+    "StoreVersionError",
     "Stratified",
     "Target",
     "Tempered",
+    "extend",
+    "load",
     "problems",
+    "resume",
     "sample",
+    "start",
     "testing",
 ]

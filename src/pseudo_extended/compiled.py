@@ -9,6 +9,7 @@ from threading import Lock, local
 from typing import Any, NamedTuple
 
 import jax
+from jax.sharding import SingleDeviceSharding
 from jax.stages import Lowered
 
 _compiled: OrderedDict[str, Callable[..., Any]] = OrderedDict()
@@ -16,12 +17,24 @@ _compiled_lock = Lock()
 _MAX_COMPILED = 64
 _clock = local()
 
+Device = Any
+"""A `jax.Device`, which type checkers know only as a variable."""
+
 
 class Job(NamedTuple):
     """A function to compile for arguments like these."""
 
     function: Callable[..., Any]
     arguments: tuple[Any, ...]
+    device: Device | None = None
+    """Where it runs; None for where JAX puts it."""
+
+    def lower(self) -> Lowered:
+        """Traced and lowered, not yet compiled."""
+        if self.device is None:
+            return jax.jit(self.function).lower(*self.arguments)
+        here = SingleDeviceSharding(self.device)
+        return jax.jit(self.function, in_shardings=here, out_shardings=here).lower(*self.arguments)
 
 
 def compile_once(*jobs: Job) -> list[Callable[..., Any]]:
@@ -32,7 +45,7 @@ def compile_once(*jobs: Job) -> list[Callable[..., Any]]:
     """
     began = time.perf_counter()
     try:
-        return _compile([jax.jit(job.function).lower(*job.arguments) for job in jobs])
+        return _compile([job.lower() for job in jobs], [str(job.device) for job in jobs])
     finally:
         _clock.seconds = seconds_compiling() + time.perf_counter() - began
 
@@ -42,13 +55,16 @@ def seconds_compiling() -> float:
     return getattr(_clock, "seconds", 0.0)
 
 
-def _compile(programs: list[Lowered]) -> list[Callable[..., Any]]:
+def _compile(programs: list[Lowered], places: list[str]) -> list[Callable[..., Any]]:
     texts = [program.as_text() for program in programs]
     if any("callback" in text for text in texts):
         # The text of a program that calls back into Python does not say which function it calls.
         return [program.compile() for program in programs]
-    # The text says nothing of arguments that the program does not use, nor of the names in what it returns.
-    shells = [f"{program.in_tree} {program.in_avals} {program.out_tree}" for program in programs]
+    # The text says nothing of arguments that the program does not use, of the names in what it returns, nor of where.
+    shells = [
+        f"{program.in_tree} {program.in_avals} {program.out_tree} {place}"
+        for program, place in zip(programs, places, strict=True)
+    ]
     names = [hashlib.sha256((text + shell).encode()).hexdigest() for text, shell in zip(texts, shells, strict=True)]
     with _compiled_lock:
         missing = {name: program for name, program in zip(names, programs, strict=True) if name not in _compiled}

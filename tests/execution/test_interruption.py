@@ -4,7 +4,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,30 +18,50 @@ def normal(x):
     return -0.5 * jnp.sum(x**2)
 
 
-def interrupt_after(seconds):
-    def interrupt():
-        time.sleep(seconds)
-        signal.raise_signal(signal.SIGINT)
+def interrupt_when(condition):
+    """A callback that presses Ctrl-C once, from another thread, when the run has come so far."""
+    pressed = []
 
-    threading.Thread(target=interrupt, daemon=True).start()
+    def callback(run):
+        if condition(run) and not pressed:
+            pressed.append(threading.Thread(target=signal.raise_signal, args=(signal.SIGINT,)))
+            pressed[0].start()
+
+    return callback
+
+
+def sample(callback=None, **options):
+    run = {"method": METHOD, "chains": 2, "seed": 0, "progress": False}
+    return pe.sample(normal, np.zeros(2), callback=callback, **run | options)
 
 
 def test_ctrl_c_returns_the_draws_there_are():
-    full = pe.sample(normal, np.zeros(2), method=METHOD, draws=50, warmup=20, chains=2, seed=0, progress=False)
-    interrupt_after(3.0)
-    result = pe.sample(normal, np.zeros(2), method=METHOD, draws=10**9, warmup=20, chains=2, seed=0, progress=False)
+    full = sample(draws=50, warmup=20)
+    result = sample(interrupt_when(lambda run: run.num_draws >= 50), draws=10**9, warmup=20)
     assert result.interrupted
     assert result.num_draws >= 50
     np.testing.assert_array_equal(result.unconstrained[:, :50], full.unconstrained)
     assert "interrupted" in result.warnings[0]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_ctrl_c_in_warmup_says_that_there_is_nothing():
-    # Compiled beforehand, so that the interruption falls into warm-up.
-    pe.sample(normal, np.zeros(2), method=METHOD, draws=5, warmup=5, chains=2, seed=0, progress=False)
-    interrupt_after(6.0)
+def test_ctrl_c_in_warmup_says_that_there_is_nothing(tmp_path):
+    callback = interrupt_when(lambda run: run.status.done > 10)
     with pytest.raises(KeyboardInterrupt, match="nothing to return"):
-        pe.sample(normal, np.zeros(2), method=METHOD, draws=5, warmup=10**7, chains=2, seed=0, progress=False)
+        sample(callback, draws=5, warmup=10**7)
+    store, callback = tmp_path / "run.zarr", interrupt_when(lambda run: run.status.done > 10)
+    with pytest.raises(KeyboardInterrupt, match=r"nothing to return\. Store .* keeps where it was: pe\.resume goes on"):
+        sample(callback, draws=5, warmup=10**7, store=store)
+
+
+def test_a_second_ctrl_c_ends_it_at_once():
+    def callback(run):
+        if run.num_draws:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        sample(callback, draws=10**9, warmup=20)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 SCRIPT = """

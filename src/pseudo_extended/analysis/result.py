@@ -24,6 +24,14 @@ from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
 from pseudo_extended.weights import draw_index, draw_rows, log_normalise, normalise, whole_weights
 
+STOPPED = {
+    "interrupted": "interrupted",
+    "time_limit": "stopped by time_limit",
+    "aborted": "aborted",
+    "failed": "ended by an error",
+    "memory": "stopped because memory would have run out (a store= has room)",
+}
+
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Result:
@@ -49,11 +57,17 @@ class Result:
     seconds: dict[str, float]
     """What was waited for: `compile`, `prepare` (starts and pilot), and `run` (warm-up and draws)."""
     stopped: str | None
-    """What ended the run before all its draws: "interrupted" (Ctrl-C), "time_limit", "enough" (target_ess), or None."""
+    """What ended the run before all its draws: "interrupted" (Ctrl-C), "time_limit", "enough" (target_ess), "callback",
+    "aborted", "failed" (an error; only from a store), "memory" (no room for more draws without a store), "running" (it
+    has not ended), or None."""
     doubts: tuple[str, ...]
     """What looked doubtful before the run."""
     notes: tuple[str, ...] = ()
     """What the method chose before the run, and why."""
+    store: str | None = None
+    """The directory that holds the run; None if it is in memory only."""
+    thinned: int = 1
+    """Of a store too large for memory, this result holds every so-manieth draw."""
 
     @cached_property
     def weights(self) -> Float[np.ndarray, "chain draw particle"]:
@@ -189,9 +203,11 @@ class Result:
         if self.travel is not None:
             found += travel_sentences(self.travel, self.num_draws)
         found += diagnose_evidence(self.statistics)
-        if self.stopped in ("interrupted", "time_limit"):
-            how = "interrupted" if self.stopped == "interrupted" else "stopped by time_limit"
-            found.insert(0, f"{how}: {self.num_draws} draws of each chain were kept.")
+        how = STOPPED.get(self.stopped or "")
+        if how is not None:
+            found.insert(0, f"{how}: {self.num_draws * self.thinned} draws of each chain were kept.")
+        if self.thinned > 1:
+            found.insert(0, f"every {self.thinned}th draw of {self.store} is in this result; the store has all.")
         return (*self.doubts, *found)
 
     @cached_property

@@ -1,66 +1,45 @@
-"""The loop: chains over cores, chunk by chunk, the one furthest behind first."""
+"""The loop: lanes over workers, chunk by chunk, the one furthest behind first."""
 
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from typing import NamedTuple
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float, Key
 
-from pseudo_extended.methods import Chain
-from pseudo_extended.precision import double_precision
-from pseudo_extended.run.program import Programs, Record, chunk_input
+from pseudo_extended.analysis.result import Result
+from pseudo_extended.run.advance import Advanced, LaneInput, Segment
+from pseudo_extended.run.control import Callback, Control, Running
+from pseudo_extended.run.interrupt import Interruptions
+from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.progress import Reporter, Status
-from pseudo_extended.warmup import stages
+from pseudo_extended.run.recorder import Recorder
+from pseudo_extended.run.workers import Workers
 
-CHUNK_SECONDS = 0.3
+MOST_BYTES_A_TASK = 2**25
 
 
 class Plan(NamedTuple):
-    """How long to run, and how it is cut up."""
+    """How long to run."""
 
     num_warmup: int
     num_draws: int
-    capacity: int
-    cores: int
-    is_enough: Callable[[Record], bool] | None = None
-    """Asked about the draws there are, at milestones that depend on nothing but their number."""
+    bytes_a_draw: int
+    """Of a lane, about."""
+    is_enough: Callable[[int], bool] | None = None
+    """Asked about the first so many draws, at milestones that depend on nothing but their number."""
     time_limit: float | None = None
     """Seconds after which the run ends with what it has."""
+    callback: Callback | None = None
 
 
-class Keys(NamedTuple):
-    """One stream for each use of randomness, so that a longer warm-up leaves the draws' own stream alone."""
+class Ended(NamedTuple):
+    """How a run ended."""
 
-    start: Key[Array, ""]
-    init: Key[Array, ""]
-    warmup: Key[Array, ""]
-    draws: Key[Array, ""]
-    prepare: Key[Array, ""]
-
-
-@dataclass(eq=False)
-class Lane:
-    """One chain, or a few vectorised ones, on the way."""
-
-    numbers: np.ndarray
-    x: Float[np.ndarray, "... particle d"]
-    chain: Chain | None = None
-    done: int = 0
-    """Iterations of warm-up and draws."""
-    next_count: int = 1
-    records: list[Record] = field(default_factory=list)
-
-
-class Finished(NamedTuple):
-    """All draws of all chains, as NumPy arrays with leading axes (chain, draw)."""
-
-    record: Record
     stopped: str | None
-    """What ended the run before all draws were made: "interrupted", "time_limit", "enough", or nothing."""
+    """What ended it before all draws were made: "interrupted", "time_limit", "enough", …, or nothing."""
+    most: int | None
+    """The number of draws that were enough, where that ended it."""
 
 
 def milestones(num_draws: int) -> Iterator[int]:
@@ -75,101 +54,113 @@ def milestones(num_draws: int) -> Iterator[int]:
         milestone = milestone * 3 // 2
 
 
-class NoDrawsError(Exception):
-    """The run ended before every chain had a draw; its argument is what ended it."""
+class Loop:
+    """Advances every lane to the end of the plan, or to whatever ends the run before, which keeps the draws there are.
 
-
-def run_lanes(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, reporter: Reporter) -> Finished:
-    """Advance every lane to the end of the plan, or to a Ctrl-C, which keeps the draws there are.
-
-    Threads do: the compiled programs run outside Python's lock. Each worker advances one lane by one chunk, always
-    the lane that is furthest behind, so that an interrupted run leaves chains of about equal length.
+    Each worker advances one lane by one task, always the lane that is furthest behind, so that an interrupted run
+    leaves chains of about equal length.
     """
-    total = plan.num_warmup + plan.num_draws
-    warmup_plan = stages(plan.num_warmup)
-    began, divergences = time.monotonic(), 0
-    ahead = milestones(plan.num_draws) if plan.is_enough is not None else iter(())
-    milestone = next(ahead, None)
-    stopped: str | None = None
 
-    def advance(lane: Lane) -> tuple[Lane, int]:
-        with double_precision():
-            return lane, _advance(programs, lane, plan, keys, warmup_plan)
+    def __init__(self, workers: Workers, lanes: list[Lane], plan: Plan, recorder: Recorder):
+        self.workers, self.lanes, self.plan, self.recorder = workers, lanes, plan, recorder
+        self.total = plan.num_warmup + plan.num_draws
+        self.divergences = 0
+        self.stopped: str | None = None
+        self.ahead = milestones(plan.num_draws) if plan.is_enough is not None else iter(())
+        self.milestone = next(self.ahead, None)
+        self.running: dict[Future[Advanced], tuple[Lane, Segment]] = {}
 
-    waiting, running = list(lanes), set[Future[tuple[Lane, int]]]()
-    with ThreadPoolExecutor(plan.cores) as pool:
-        while waiting or running:
-            try:
-                if plan.time_limit is not None and time.monotonic() - began > plan.time_limit:
-                    stopped = stopped or "time_limit"
-                while waiting and stopped is None and len(running) < plan.cores:
-                    lane = min(waiting, key=lambda lane: lane.done)
-                    waiting.remove(lane)
-                    running.add(pool.submit(advance, lane))
-                if stopped is not None and not running:
+    def run(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> Ended:
+        """Until the end."""
+        self.began, self.first_done = time.monotonic(), sum(self._done(lane) for lane in self.lanes)
+        waiting = [lane for lane in self.lanes if lane.done < self.total]
+        self._ask_milestones()
+        with Interruptions() as interruptions:
+            while waiting or self.running:
+                self._ask_to_stop(control, interruptions, report)
+                self._submit(waiting, control)
+                if self.stopped is not None and not self.running:
                     break
-                finished, running = wait(running, timeout=0.2, return_when=FIRST_COMPLETED)
+                if not self.running:  # paused
+                    self.recorder.commit(self.lanes, force=True)
+                    control.wait(0.2)
+                    continue
+                finished = wait(self.running, timeout=0.2, return_when=FIRST_COMPLETED).done
                 for future in finished:
-                    lane, new_divergences = future.result()
-                    divergences += new_divergences
-                    if lane.done < total:
+                    lane = self._take(future)
+                    if lane.done < self.total:
                         waiting.append(lane)
                 if finished:
-                    done = sum(lane.done for lane in lanes)
-                    behind = min(lane.done for lane in lanes)
-                    rate = done / max(time.monotonic() - began, 1e-9)
-                    reporter.show(Status(done, total * len(lanes), behind < plan.num_warmup, divergences, rate))
-                    while milestone is not None and behind - plan.num_warmup >= milestone and stopped is None:
-                        if plan.is_enough is not None and plan.is_enough(_collect(lanes, milestone)):
-                            stopped = "enough"
-                        else:
-                            milestone = next(ahead, None)
-            except KeyboardInterrupt:
-                if stopped == "interrupted":
-                    raise
-                stopped = "interrupted"
-                reporter.say("stopping after the chunks under way; press Ctrl-C again to lose them")
-    if not all(lane.records for lane in lanes):
-        raise NoDrawsError(stopped)
-    return Finished(_collect(lanes, milestone if stopped == "enough" else None), stopped)
+                    self._submit(waiting, control)  # before anything else: writing goes on beside the next chunks
+                    self._tell(report, control, inspect)
+                self.recorder.commit(self.lanes)
+        return Ended(self.stopped, self.milestone if self.stopped == "enough" else None)
 
+    def _submit(self, waiting: list[Lane], control: Control) -> None:
+        """Work for every free worker."""
+        while waiting and self.stopped is None and not control.paused and len(self.running) < self.workers.slots:
+            lane = min(waiting, key=lambda lane: lane.done)
+            waiting.remove(lane)
+            segment = self._segment(lane)
+            future = self.workers.submit(lane.index, LaneInput(lane.numbers, lane.x, lane.chain), segment)
+            self.running[future] = lane, segment
 
-def _advance(programs: Programs, lane: Lane, plan: Plan, keys: Keys, warmup_plan: Any) -> int:
-    """One chunk of one lane; the number of divergences after warm-up."""
-    began = time.monotonic()
-    if lane.chain is None:
-        lane.chain = jax.block_until_ready(programs.start(keys.init, lane.numbers, lane.x))
-        began = time.monotonic()
-    warming = lane.done < plan.num_warmup
-    first = lane.done if warming else lane.done - plan.num_warmup
-    count = min(lane.next_count, (plan.num_warmup if warming else plan.num_draws) - first, plan.capacity)
-    if warming:
-        chunk = chunk_input(keys.warmup, first, count, plan.capacity, warmup_plan)
-    else:
-        chunk = chunk_input(keys.draws, first, count, plan.capacity, None)
-    chain, record = jax.block_until_ready(programs.advance(chunk, lane.numbers, lane.chain))
-    lane.chain = chain
-    divergences = 0
-    if not warming:
-        kept = jax.tree.map(lambda leaf: _to_host(leaf, lane.numbers.ndim, count), record)
-        lane.records.append(kept)
-        divergences = int(kept.statistics["diverging"].sum())
-    lane.done += count
-    # A chunk should take about CHUNK_SECONDS: seldom enough to cost nothing, often enough for a bar and a Ctrl-C.
-    pace = CHUNK_SECONDS * count / max(time.monotonic() - began, 1e-9)
-    lane.next_count = int(np.clip(pace, 1, 8 * lane.next_count))
-    return divergences
+    def _segment(self, lane: Lane) -> Segment:
+        warming = lane.done < self.plan.num_warmup
+        first = lane.done if warming else lane.done - self.plan.num_warmup
+        if warming:
+            return Segment(True, first, min(lane.pace, self.plan.num_warmup - first))
+        room = max(MOST_BYTES_A_TASK // self.plan.bytes_a_draw, 1)
+        return Segment(False, first, min(lane.pace, room, self.plan.num_draws - first, self.recorder.most(lane)))
 
+    def _take(self, future: Future[Advanced]) -> Lane:
+        lane, segment = self.running.pop(future)
+        advanced = future.result()
+        lane.chain = advanced.chain
+        lane.done += segment.num_iterations
+        # As many as take about the seconds of a task; but growing slowly, and not because a task was cut short.
+        pace = self.workers.seconds * segment.num_iterations / max(advanced.seconds, 1e-9)
+        most = 8 * lane.pace if segment.num_iterations == lane.pace else lane.pace
+        lane.pace = int(np.clip(pace, 1, most))
+        self.divergences += advanced.divergences
+        self.recorder.add(lane, advanced.record)
+        return lane
 
-def _to_host(leaf: Array, lane_ndim: int, count: int) -> np.ndarray:
-    """The part of a buffer that was filled, with a leading axis of chains."""
-    host = np.asarray(leaf)
-    return (host if lane_ndim else host[None])[:, :count].copy()
+    def _tell(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> None:
+        """Bar, callback and milestones."""
+        done = sum(self._done(lane) for lane in self.lanes)
+        seconds = time.monotonic() - self.began
+        warming = min(lane.done for lane in self.lanes) < self.plan.num_warmup
+        rate = (done - self.first_done) / max(seconds, 1e-9)
+        status = Status(done, self.total * len(self.lanes), warming, self.divergences, rate)
+        report.show(status)
+        control.status, control.num_draws = status, self.recorder.num_draws
+        if self.plan.callback is not None:
+            running = Running(status, self.recorder.num_draws, seconds, inspect)
+            if self.plan.callback(running):
+                self.stopped = self.stopped or "callback"
+        self._ask_milestones()
 
+    def _ask_milestones(self) -> None:
+        while self.milestone is not None and self.recorder.num_draws >= self.milestone and self.stopped is None:
+            if self.plan.is_enough is not None and self.plan.is_enough(self.milestone):
+                self.stopped = "enough"
+            else:
+                self.milestone = next(self.ahead, None)
 
-def _collect(lanes: list[Lane], most: int | None = None) -> Record:
-    """The draws that every chain has, or at most so many of them."""
-    per_lane = [jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *lane.records) for lane in lanes]
-    num_draws = min(record.x.shape[1] for record in per_lane)
-    num_draws = num_draws if most is None else min(num_draws, most)
-    return jax.tree.map(lambda *parts: np.concatenate([part[:, :num_draws] for part in parts]), *per_lane)
+    def _ask_to_stop(self, control: Control, interruptions: Interruptions, report: Reporter) -> None:
+        if interruptions.count > 1:
+            raise KeyboardInterrupt
+        if self.stopped is None:
+            if interruptions.count:
+                self.stopped = "interrupted"
+                report.note("stopping after the chunks under way; press Ctrl-C again to lose them")
+            elif self.plan.time_limit is not None and time.monotonic() - self.began > self.plan.time_limit:
+                self.stopped = "time_limit"
+            elif control.aborted:
+                self.stopped = "aborted"
+            elif self.recorder.is_full:
+                self.stopped = "memory"
+
+    def _done(self, lane: Lane) -> int:
+        return min(lane.done, self.total)

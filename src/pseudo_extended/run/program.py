@@ -4,16 +4,17 @@ One program advances one chain (or a fixed number of them, vectorised), by any n
 capacity, in warm-up and after it. So a run compiles it once, and no draw can depend on how the run is cut up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
-from pseudo_extended.compiled import Job, compile_once
+from pseudo_extended.compiled import Device, Job, compile_once
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -58,6 +59,19 @@ def build_programs(
     target: Target, method: AbstractMethod, *, capacity: int, thin: int, x: Float[np.ndarray, "... n d"]
 ) -> Programs:
     """Compile both programs, for as many chains at a time as the method is wide, which start at points like `x`."""
+    return build_programs_on((None,), target, method, capacity=capacity, thin=thin, x=x)[0]
+
+
+def build_programs_on(
+    devices: Sequence[Device | None],
+    target: Target,
+    method: AbstractMethod,
+    *,
+    capacity: int,
+    thin: int,
+    x: Float[np.ndarray, "... n d"],
+) -> list[Programs]:
+    """The same for each of several devices, side by side; None is where JAX puts it."""
     dynamic, static = eqx.partition((target, method), eqx.is_array)
     # A flat list: labels and functions in the tree's structure are no business of the compiled program.
     arrays, structure = jax.tree.flatten(dynamic)
@@ -90,13 +104,38 @@ def build_programs(
     key = jax.random.key(0, impl="threefry2x32")
     chunk = chunk_input(key, 0, 0, capacity, None)
     chain = jax.eval_shape(start, arrays, key, numbers, x)
-    compiled_start, compiled_advance = compile_once(
-        Job(start, (arrays, key, numbers, x)), Job(advance, (arrays, chunk, numbers, chain))
-    )
+    jobs = [
+        Job(function, (arrays, *arguments), device)
+        for device in devices
+        for function, arguments in ((start, (key, numbers, x)), (advance, (chunk, numbers, chain)))
+    ]
+    compiled = compile_once(*jobs)
+    return [
+        _programs(arrays, device, *pair)
+        for device, pair in zip(devices, zip(compiled[::2], compiled[1::2], strict=True), strict=True)
+    ]
+
+
+def _programs(
+    arrays: list[Any], device: Device | None, start: Callable[..., Chain], advance: Callable[..., Any]
+) -> Programs:
+    here = arrays if device is None else jax.device_put(arrays, SingleDeviceSharding(device))
     return Programs(
-        lambda key, numbers, x: compiled_start(arrays, key, numbers, x),
-        lambda chunk, numbers, chain: compiled_advance(arrays, chunk, numbers, chain),
+        lambda key, numbers, x: start(here, key, numbers, x),
+        lambda chunk, numbers, chain: advance(here, chunk, numbers, chain),
     )
+
+
+def lane_shapes(target: Target, method: AbstractMethod, x: Float[np.ndarray, "... n d"]) -> tuple[Chain, Record]:
+    """Shapes of the chain of a lane that starts at points like `x`, and of one draw of it, without compiling."""
+
+    def one(number: Any, x: Any) -> tuple[Chain, Record]:
+        key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), number)
+        chain = method.init(key, target, x)
+        return chain, _record(method, target, chain, key)
+
+    width = method.width
+    return jax.eval_shape(jax.vmap(one) if width > 1 else one, np.arange(width) if width > 1 else np.asarray(0), x)
 
 
 def chunk_input(key: Key[Array, ""], first: int, count: int, capacity: int, plan: Stage | None) -> ChunkInput:

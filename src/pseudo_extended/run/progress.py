@@ -47,6 +47,10 @@ class Reporter(ABC):
         """Something that is not a status, such as that it compiles."""
 
     @abstractmethod
+    def note(self, text: str) -> None:
+        """A whole sentence, for the user to read."""
+
+    @abstractmethod
     def show(self, status: Status) -> None:
         """The newest status."""
 
@@ -59,6 +63,9 @@ class Silent(Reporter):
     """Shows nothing."""
 
     def say(self, text: str) -> None:
+        """Nothing."""
+
+    def note(self, text: str) -> None:
         """Nothing."""
 
     def show(self, status: Status) -> None:
@@ -79,6 +86,10 @@ class Lines(Reporter):
         """A line at once."""
         sys.stderr.write(f"pseudo-extended: {text}\n")
         sys.stderr.flush()
+
+    def note(self, text: str) -> None:
+        """A line at once."""
+        self.say(text)
 
     def show(self, status: Status) -> None:
         """A line if the last is old enough, or the run is over."""
@@ -109,6 +120,10 @@ class Bar(Reporter):
     def say(self, text: str) -> None:
         """As the bar's title."""
         self.progress.update(self.task, description=text.split()[0])
+
+    def note(self, text: str) -> None:
+        """A line above the bar."""
+        self.progress.console.print(f"pseudo-extended: {text}", highlight=False)
 
     def show(self, status: Status) -> None:
         """Move the bar."""

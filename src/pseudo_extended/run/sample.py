@@ -1,34 +1,24 @@
-"""`sample`: the one way to run any method on any target."""
+"""`sample`: the one way to run any method on any target; `start` does the same in the background."""
 
-import os
-import secrets
-import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Unpack
 
-import jax
-import numpy as np
-
-from pseudo_extended import checks
-from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
-from pseudo_extended.compiled import seconds_compiling
-from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod, IndexGibbs
+from pseudo_extended.compiled import Device
+from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.run.loop import Finished, Keys, Lane, NoDrawsError, Plan, run_lanes
+from pseudo_extended.run.control import Callback, Control
+from pseudo_extended.run.handle import Run
+from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preflight import check_densities
-from pseudo_extended.run.program import Programs, Record, build_programs, capacity_for
-from pseudo_extended.run.progress import Reporter, reporter
-from pseudo_extended.run.starts import starting_points, target_from
+from pseudo_extended.run.preparing import Job
+from pseudo_extended.run.settings import Options, ScheduleOptions, check_draws, check_method, check_schedule
+from pseudo_extended.run.starts import target_from
+from pseudo_extended.store import Store
 from pseudo_extended.target import Target
-from pseudo_extended.weights import whole_weights
-
-MOST_DRAWS = 1_000_000
-"""Of each chain, where a stopping rule and not the user says how many."""
 
 
-@in_double_precision
 def sample(
     target: Target | Callable[[Any], Any],
     init: Any = None,
@@ -44,6 +34,10 @@ def sample(
     progress: bool = True,
     cores: int | None = None,
     chunk: int | None = None,
+    devices: int | Sequence[Device] | None = None,
+    cluster: Any = None,
+    callback: Callback | None = None,
+    store: str | Path | None = None,
 ) -> Result:
     """Sample a target, and return weighted points.
 
@@ -68,6 +62,12 @@ def sample(
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
         cores: Chains that run at the same time; by default as many as the process may use.
         chunk: Draws that one call into the compiled program may make, at most; by default about two megabytes of them.
+        devices: How many of JAX's devices to spread the chains over, or which; by default all of an accelerator.
+        cluster: A `dask.distributed.Client`, over whose workers the chains are spread.
+        callback: Called after every chunk with a `pe.Running`: where the run is, and its draws so far. If it returns
+            something true, the run ends with the draws there are.
+        store: A directory that does not exist yet, such as "run.zarr", into which draws are written while sampling.
+            After a crash `pe.resume` goes on from it, `pe.extend` adds draws, `pe.load` and xarray read it.
 
     Returns:
         A `Result`. After Ctrl-C, the draws that every chain has.
@@ -80,98 +80,64 @@ def sample(
     >>> result.weights.shape
     (2, 500, 5)
     """
+    return carry_out(
+        _job(
+            target,
+            init,
+            method=method,
+            draws=draws,
+            warmup=warmup,
+            chains=chains,
+            seed=seed,
+            target_ess=target_ess,
+            time_limit=time_limit,
+            thin=thin,
+            progress=progress,
+            cores=cores,
+            chunk=chunk,
+            devices=devices,
+            cluster=cluster,
+            callback=callback,
+            store=store,
+        ),
+        Control(),
+    )
+
+
+def start(target: Target | Callable[[Any], Any], init: Any = None, **options: Unpack[Options]) -> Run:
+    """Begin a run and return at once, with a handle to it; the arguments are those of `sample`.
+
+    >>> import jax.numpy as jnp, pseudo_extended as pe
+    >>> def log_density(x):
+    ...     return -0.5 * jnp.sum(x**2)
+    >>> run = pe.start(log_density, jnp.zeros(1), method=pe.Plain(pe.HMC(2)), draws=200, progress=False)
+    >>> run.pause()                        # until run.unpause(); run.inspect() gives the draws so far
+    >>> run.unpause()
+    >>> run.wait().num_draws
+    200
+    """
+    return Run(_job(target, init, **options))
+
+
+@in_double_precision
+def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
+    """Everything checked, and the store created and locked."""
     if not isinstance(target, Target):
         target, init = target_from(target, init)
-    method = checks.instance(
-        "method",
-        IndexGibbs() if method is None else method,
-        AbstractMethod,
-        "a method: pe.IndexGibbs(), pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
+    method = check_method(options.get("method"))
+    time_limit, target_ess = options.get("time_limit"), options.get("target_ess")
+    draws = check_draws(
+        options.get("draws"),
+        options.get("warmup", 1000),
+        options.get("chains", 4),
+        options.get("thin", 1),
+        options.get("seed"),
+        target_ess,
+        has_rule=target_ess is not None or time_limit is not None,
     )
-    rules = target_ess is not None or time_limit is not None
-    num_draws = (MOST_DRAWS if rules else 1000) if draws is None else checks.integer("draws", draws, minimum=1)
-    if target_ess is not None:
-        target_ess = checks.real("target_ess", target_ess, low=1)
-    if time_limit is not None:
-        time_limit = checks.real("time_limit", time_limit, low=0, closed="()")
-    num_warmup = checks.integer("warmup", warmup, minimum=0)
-    num_chains = checks.integer("chains", chains, minimum=1)
-    thin = checks.integer("thin", thin, minimum=1)
-    checks.choice("progress", progress, (True, False))
-    num_cores = _available_cores() if cores is None else checks.integer("cores", cores, minimum=1)
-    if chunk is not None:
-        chunk = checks.integer("chunk", chunk, minimum=1)
-    seed = secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0)
-
+    schedule = check_schedule(**{name: options[name] for name in ScheduleOptions.__annotations__ if name in options})
     method.check(target)
     doubts = check_densities(target)
-    root = jax.random.key(seed, impl="threefry2x32")
-    keys = Keys(*(jax.random.fold_in(root, i) for i in range(len(Keys._fields))))
-    clock, compiling = time.perf_counter(), seconds_compiling()
-    report = reporter(progress)
-    try:
-        x = starting_points(target, method, init, keys.start, num_chains)
-        notes = ()
-        if isinstance(method, AbstractPreparedMethod):
-            method, x, notes = method.prepare(keys.prepare, target, x, report.say)
-        report.say("compiling")
-        lanes = _lanes(x, method.width)
-        capacity = capacity_for(target, method) if chunk is None else chunk
-        programs = build_programs(target, method, capacity=capacity, thin=thin, x=lanes[0].x)
-        ready, compiling = time.perf_counter(), seconds_compiling() - compiling
-        is_enough = None if target_ess is None else partial(_has_ess, target_ess, num_chains)
-        plan = Plan(num_warmup, num_draws, capacity, num_cores, is_enough, time_limit)
-        finished = _run(programs, lanes, plan, keys, report)
-    finally:
-        report.close()
-    record = jax.tree.map(lambda leaf: leaf[:num_chains], finished.record)
-    return Result(
-        target=target,
-        unconstrained=record.x,
-        log_weights=record.log_weight,
-        log_importance=record.log_importance,
-        statistics=record.statistics,
-        method=method.describe(),
-        seed=seed,
-        seconds={
-            "compile": compiling,
-            "prepare": ready - clock - compiling,
-            "run": time.perf_counter() - ready,
-        },
-        stopped=finished.stopped,
-        doubts=tuple(doubts),
-        notes=notes,
-    )
-
-
-def _run(programs: Programs, lanes: list[Lane], plan: Plan, keys: Keys, report: Reporter) -> Finished:
-    """The loop; without a single draw there is nothing to return, and the user is told so."""
-    try:
-        return run_lanes(programs, lanes, plan, keys, report)
-    except NoDrawsError as error:
-        if error.args == ("time_limit",):
-            raise TimeoutError(
-                f"time_limit must leave time for warm-up and a draw of every chain; {plan.time_limit:g} s did not."
-            ) from None
-        raise KeyboardInterrupt("interrupted before every chain had a draw: there is nothing to return") from None
-
-
-def _has_ess(target_ess: float, num_chains: int, record: Record) -> bool:
-    """Whether the mean of every coordinate, on the unconstrained space, has the effective sample size asked for."""
-    kept = jax.tree.map(lambda leaf: leaf[:num_chains], record)
-    weights = whole_weights(kept.log_weight, kept.log_importance)
-    return bool(np.all(estimates.mean(kept.x, weights).ess >= target_ess))
-
-
-def _available_cores() -> int:
-    """The cores this process may use, which a container or batch system may have limited."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _lanes(x: np.ndarray, num_lanes: int) -> list[Lane]:
-    """Chains in groups of `num_lanes`; a last group that is not full gets copies of the last chain, dropped later."""
-    if num_lanes == 1:  # without an axis for the one lane
-        return [Lane(np.asarray(c), points) for c, points in enumerate(x)]
-    numbers = np.arange(-(-len(x) // num_lanes) * num_lanes)
-    padded = x[np.minimum(numbers, len(x) - 1)]
-    return [Lane(numbers[i : i + num_lanes], padded[i : i + num_lanes]) for i in range(0, len(numbers), num_lanes)]
+    store = options.get("store")
+    opened = None if store is None else Store.create(store)
+    return Job(target, method, draws, schedule, opened, init, tuple(doubts))

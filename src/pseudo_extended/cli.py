@@ -1,0 +1,147 @@
+"""The command `pseudo-extended`: what a store holds, and going on with it."""
+
+import importlib
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from pseudo_extended.run.resume import extend as extend_run
+from pseudo_extended.run.resume import resume as resume_run
+from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError
+
+app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+StorePath = Annotated[Path, typer.Argument(help="The directory of the run, such as run.zarr.")]
+TargetName = Annotated[
+    str,
+    typer.Argument(
+        help="Where the target is: module:name, or path/to/file.py:name; a function of no arguments "
+        "named with a trailing () is called to make it."
+    ),
+]
+TimeLimit = Annotated[float | None, typer.Option(help="Stop after so many seconds, with the draws there are.")]
+Cores = Annotated[int | None, typer.Option(help="Chains that run at the same time.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+OtherVersions = Annotated[
+    bool, typer.Option("--other-versions", help="Go on although JAX or another package has changed since.")
+]
+REFUSALS = (StoreError, StoreInUseError, StoreVersionError, TimeoutError)
+
+
+@app.command()
+def resume(
+    store: StorePath,
+    target: TargetName,
+    time_limit: TimeLimit = None,
+    cores: Cores = None,
+    quiet: Quiet = False,
+    other_versions: OtherVersions = False,
+) -> None:
+    """Go on with a run that was stopped."""
+    _run(
+        resume_run, store, target, time_limit=time_limit, cores=cores, progress=not quiet, other_versions=other_versions
+    )
+
+
+@app.command()
+def extend(
+    store: StorePath,
+    target: TargetName,
+    draws: Annotated[int, typer.Argument(help="Draws to add to each chain.")],
+    time_limit: TimeLimit = None,
+    cores: Cores = None,
+    quiet: Quiet = False,
+    other_versions: OtherVersions = False,
+) -> None:
+    """Add draws to a run."""
+    _run(
+        extend_run,
+        store,
+        target,
+        draws,
+        time_limit=time_limit,
+        cores=cores,
+        progress=not quiet,
+        other_versions=other_versions,
+    )
+
+
+@app.command()
+def info(store: StorePath) -> None:
+    """What a store holds, in a few lines."""
+    try:
+        opened = Store.open(store)
+    except REFUSALS as error:
+        _refuse(error)
+    manifest = opened.manifest
+    plan = manifest["plan"]
+    try:
+        num_draws = json.loads((opened.root / "zarr.json").read_bytes())["attributes"]["num_draws"]
+    except (OSError, ValueError, KeyError):
+        num_draws = 0
+    shapes = ", ".join(f"{name}: {tuple(shape)}" for name, shape in manifest["position"])
+    versions = ", ".join(f"{name} {value}" for name, value in manifest["versions"].items() if value)
+    typer.echo(f"{manifest['description']}, begun {manifest['created']}, format {manifest['version']}")
+    typer.echo(f"position: {shapes}")
+    typer.echo(
+        f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}, ", nl=False
+    )
+    typer.echo(f"thin {plan['thin']}, seed {plan['seed']}")
+    state = manifest.get("stopped", "running")
+    state = "running, or killed" if state == "running" else state
+    typer.echo(f"state: {'finished' if _is_finished(manifest) else state}")
+    typer.echo(f"made with {versions} on {manifest['machine']}")
+    for sentence in (*manifest.get("notes", ()), *opened.broken):
+        typer.echo(sentence)
+
+
+def _is_finished(manifest: dict[str, Any]) -> bool:
+    return manifest.get("stopped", "running") in (None, "enough")
+
+
+def _run(function: Any, store: Path, name: str, *arguments: Any, **options: Any) -> None:
+    try:
+        result = function(store, load_target(name), *arguments, **options)
+    except REFUSALS as error:
+        _refuse(error)
+    typer.echo(repr(result))
+
+
+def _refuse(error: Exception) -> NoReturn:
+    typer.echo(f"pseudo-extended: {error}", err=True)
+    raise typer.Exit(1)
+
+
+def load_target(name: str) -> Any:
+    """The object that `module:name` or `path/to/file.py:name` names; with a trailing () what it returns.
+
+    >>> load_target("math:exp")(0.0)
+    1.0
+    """
+    place, _, attribute = name.rpartition(":")
+    calls, attribute = attribute.endswith("()"), attribute.removesuffix("()")
+    if not (place and attribute):
+        raise StoreError(f"target must be module:name or path/to/file.py:name; got {name!r}.")
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise StoreError(f"target must name a file that exists; there is no {place!r}.")
+        spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(spec.name, module)
+        spec.loader.exec_module(module)
+    else:
+        sys.path.insert(0, str(Path.cwd()))  # as python -m does
+        try:
+            module = importlib.import_module(place)
+        except ModuleNotFoundError:
+            raise StoreError(f"target must name a module that can be imported; there is no {place!r}.") from None
+    if not hasattr(module, attribute):
+        raise StoreError(f"target must name something in {place!r}; it has no {attribute!r}.")
+    found = getattr(module, attribute)
+    return found() if calls else found

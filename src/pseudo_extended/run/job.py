@@ -1,0 +1,123 @@
+"""A run from its preparation to its result."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from pseudo_extended.analysis import estimates
+from pseudo_extended.analysis.result import Result
+from pseudo_extended.compiled import seconds_compiling
+from pseudo_extended.precision import in_double_precision
+from pseudo_extended.run.advance import Work
+from pseudo_extended.run.cluster import Cluster
+from pseudo_extended.run.control import Control
+from pseudo_extended.run.lanes import Lane, make_lanes
+from pseudo_extended.run.loop import Ended, Loop, Plan
+from pseudo_extended.run.outcome import build_result, explain_no_draws, explaining_full_disk, keeping_what_is_stored
+from pseudo_extended.run.preparing import Job, Ready, prepare
+from pseudo_extended.run.program import capacity_for, lane_shapes
+from pseudo_extended.run.progress import Reporter, reporter
+from pseudo_extended.run.recorder import Memory, Recorder
+from pseudo_extended.run.stored import Stored
+from pseudo_extended.run.workers import Threads, Workers
+from pseudo_extended.weights import whole_weights
+
+
+def carry_out(job: Job, control: Control) -> Result:
+    """Prepare, compile, run; whatever ends it, what there is is kept."""
+    try:
+        with explaining_full_disk(job.store):
+            return _carry_out(job, control)
+    finally:
+        if job.store is not None:
+            job.store.close()
+
+
+@in_double_precision
+def _carry_out(job: Job, control: Control) -> Result:
+    report = reporter(job.schedule.progress)
+    clock, compiling = time.perf_counter(), seconds_compiling()
+    try:
+        with keeping_what_is_stored(job.store):
+            ready = prepare(job, report)
+            lanes = make_lanes(ready.x, ready.method.width)
+            recorder = _recorder(job, ready, lanes, report)
+            workers = _workers(job, ready, lanes, report)
+        waited, compiling = time.perf_counter() - clock, seconds_compiling() - compiling
+        began = time.perf_counter()
+
+        def result(ended: Ended) -> Result:
+            seconds = {"compile": compiling, "prepare": waited - compiling, "run": time.perf_counter() - began}
+            return build_result(job, ready, recorder, ended, seconds)
+
+        inspect = partial(result, Ended("running", None))
+        control.inspect = inspect
+        ended = _run(job, workers, lanes, recorder, report, control, inspect)
+        if not recorder.num_draws:
+            raise explain_no_draws(job, ended.stopped)
+        return result(ended)
+    finally:
+        report.close()
+
+
+def _recorder(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Recorder:
+    if job.store is None:
+        return Memory(len(lanes), job.draws.chains)
+    recorder = Stored(job.store, job.target, job.draws.warmup)
+    recorder.restore(lanes, lambda: lane_shapes(job.target, ready.method, lanes[0].x)[0])
+    for sentence in recorder.sentences:
+        report.note(sentence)
+    return recorder
+
+
+def _workers(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Workers | None:
+    """None if there is nothing left to do."""
+    draws, schedule = job.draws, job.schedule
+    if all(lane.done >= draws.warmup + draws.draws for lane in lanes):
+        return None
+    capacity = capacity_for(job.target, ready.method) if schedule.chunk is None else schedule.chunk
+    work = Work(job.target, ready.method, capacity, draws.thin, draws.seed, draws.warmup, lanes[0].x)
+    report.say("compiling")
+    if schedule.cluster is not None:
+        return Cluster(schedule.cluster, work)
+    return Threads(work, len(lanes), schedule.cores, schedule.devices)
+
+
+def _run(
+    job: Job,
+    workers: Workers | None,
+    lanes: list[Lane],
+    recorder: Recorder,
+    report: Reporter,
+    control: Control,
+    inspect: Callable[[], Result],
+) -> Ended:
+    """The loop, with what there is written down whatever ends it."""
+    if workers is None:
+        recorder.finish(lanes, job.draws.draws, None)
+        return Ended(None, job.draws.draws)
+    draws, schedule = job.draws, job.schedule
+    is_enough = None if draws.target_ess is None else partial(_has_ess, recorder, draws.target_ess)
+    plan = Plan(draws.warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
+    try:
+        ended = Loop(workers, lanes, plan, recorder).run(report, control, inspect)
+    except BaseException:
+        workers.close()
+        with contextlib.suppress(OSError):  # on a disk that is full, there is nothing more to write
+            recorder.finish(lanes, None, "failed")
+        raise
+    workers.close()
+    # Chains that were further than the plan, as after a shorter `extend`, are cut to it.
+    most = draws.draws if ended.most is None else ended.most
+    recorder.finish(lanes, most, ended.stopped)
+    return Ended(ended.stopped, most)
+
+
+def _has_ess(recorder: Recorder, target_ess: float, num_draws: int) -> bool:
+    """Whether the mean of every coordinate, on the unconstrained space, has the effective sample size asked for."""
+    record = recorder.collect(num_draws)
+    weights = whole_weights(record.log_weight, record.log_importance)
+    return bool(np.all(estimates.mean(record.x, weights).ess >= target_ess))

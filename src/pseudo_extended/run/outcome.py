@@ -1,0 +1,81 @@
+"""What a run comes to: a result, or a sentence about why there is none."""
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pseudo_extended.analysis.result import Result
+from pseudo_extended.run.loop import Ended
+from pseudo_extended.run.preparing import Job, Ready
+from pseudo_extended.run.recorder import Recorder
+from pseudo_extended.store import Store
+
+
+def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, seconds: dict[str, float]) -> Result:
+    """Of the draws that every chain has."""
+    found = recorder.collect(ended.most)
+    store = job.store
+    return Result(
+        target=job.target,
+        unconstrained=found.x,
+        log_weights=found.log_weight,
+        log_importance=found.log_importance,
+        statistics=found.statistics,
+        method=ready.method.describe(),
+        seed=job.draws.seed,
+        seconds=seconds,
+        stopped=ended.stopped,
+        doubts=job.doubts,
+        notes=(*ready.notes, *recorder.sentences),
+        store=None if store is None else str(store.root),
+        thinned=found.thinned,
+    )
+
+
+def explain_no_draws(job: Job, stopped: str | None) -> BaseException:
+    """The run ended before every chain had a draw."""
+    kept = f" Store {str(job.store.root)!r} keeps where it was: pe.resume goes on from there." if job.store else ""
+    if stopped == "time_limit":
+        return TimeoutError(
+            "time_limit must leave time for warm-up and a draw of every chain; "
+            f"{job.schedule.time_limit:g} s did not.{kept}"
+        )
+    if stopped == "interrupted":
+        there = "there is nothing to return" + ("." if kept else "")
+        return KeyboardInterrupt(f"interrupted before every chain had a draw: {there}{kept}")
+    return NoDrawsError(f"stopped before every chain had a draw: there is nothing to return.{kept}")
+
+
+class NoDrawsError(RuntimeError):
+    """A callback or `abort` ended the run before every chain had a draw."""
+
+
+@contextmanager
+def explaining_full_disk(store: Store | None) -> Iterator[None]:
+    """Says of a disk that is full what is safe nevertheless."""
+    try:
+        yield
+    except OSError as error:
+        if store is not None and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            error.add_note(
+                f"The disk of store {str(store.root)!r} is full. All that was committed to it is safe: make room, and "
+                "go on with pe.resume, which makes the draws since then again."
+            )
+        raise
+
+
+@contextmanager
+def keeping_what_is_stored(store: Store | None) -> Iterator[None]:
+    """Says, of a run that is interrupted before its first iteration, what is kept of it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if store is None:
+            raise
+        if "plan" not in store.manifest:
+            kept = "nothing was stored yet; run pe.sample again"
+        elif "learned" not in store.manifest:
+            kept = f"store {str(store.root)!r} keeps the starting points, and pe.resume prepares the method again"
+        else:
+            kept = f"store {str(store.root)!r} keeps what preparation found, and pe.resume goes on from there"
+        raise KeyboardInterrupt(f"interrupted before the first iteration: {kept}.") from None

@@ -1,0 +1,164 @@
+"""Before the first iteration: where chains start and what the method learns, taken from the store if it is there."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
+from pseudo_extended.run.advance import Keys
+from pseudo_extended.run.program import lane_shapes
+from pseudo_extended.run.progress import Reporter
+from pseudo_extended.run.settings import Draws, Schedule
+from pseudo_extended.run.starts import starting_points
+from pseudo_extended.run.stored import layout_for
+from pseudo_extended.store import (
+    BrokenFileError,
+    Store,
+    StoreError,
+    decode,
+    encode,
+    fingerprint_function,
+    fingerprint_target,
+    fingerprint_versions,
+    holds_functions,
+    machine,
+)
+from pseudo_extended.target import Target
+
+Points = Float[np.ndarray, "chain particle d"]
+
+
+@dataclass
+class Job:
+    """A run to carry out."""
+
+    target: Target
+    method: AbstractMethod
+    """As the user gave it, before it has learned anything."""
+    draws: Draws
+    schedule: Schedule
+    store: Store | None
+    """Open and locked."""
+    init: Any = None
+    """Where to start; of no use once the starting points are stored."""
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there is nothing to go on from."""
+        return self.store is None or "plan" not in self.store.manifest
+
+
+class Ready(NamedTuple):
+    """A method that has learned what there is to learn before the chains start, and where they start."""
+
+    method: AbstractMethod
+    x: Points
+    notes: tuple[str, ...]
+
+
+def prepare(job: Job, report: Reporter) -> Ready:
+    """Find starting points and let the method learn, or take both from the store."""
+    learned = None if job.is_new else _learned(job, report)
+    if learned is not None:
+        return learned
+    keys = Keys.of(job.draws.seed)
+    x = _starting_points(job, keys)
+    ready = Ready(job.method, x, ())
+    if isinstance(job.method, AbstractPreparedMethod):
+        ready = Ready(*job.method.prepare(keys.prepare, job.target, x, report.say))
+    if job.store is not None:
+        _store_learned(job, job.store, ready)
+    return ready
+
+
+def check_same_values(store: Store, target: Target) -> None:
+    """Refuse a density that has other values where the run started, which its formula need not show.
+
+    A formula does not tell what a Python function does that it calls back, and says nothing to another version of JAX.
+    """
+    try:
+        x = store.read_arrays("start.npz")["x"]
+    except BrokenFileError:  # without the points, the formula has to do
+        return
+    if not np.allclose(_values(target, x), store.manifest["values"], rtol=1e-6, atol=1e-6):
+        raise StoreError(
+            f"target differs from that of store {str(store.root)!r}: its log density has other values at the points "
+            "where the run started."
+        )
+
+
+def _starting_points(job: Job, keys: Keys) -> Points:
+    if job.store is not None and not job.is_new:
+        try:
+            return job.store.read_arrays("start.npz")["x"]
+        except BrokenFileError as error:
+            raise StoreError(f"store {str(job.store.root)!r} cannot be resumed: {error}.") from None
+    x = starting_points(job.target, job.method, job.init, keys.start, job.draws.chains)
+    if job.store is not None:
+        _store_start(job, job.store, x)
+    return x
+
+
+def _store_start(job: Job, store: Store, x: Points) -> None:
+    """From here on the run can be resumed: the manifest comes last."""
+    arrays: dict[str, np.ndarray] = {"x": x}
+    target, method = job.target, encode(job.method, arrays, "method")
+    example = encode(jax.tree.unflatten(target.treedef, list(target.example)), {}, "example")
+    store.write_arrays("start.npz", arrays)
+    store.write(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=machine(),
+        fingerprint=fingerprint_target(target),
+        versions=fingerprint_versions(),
+        values=_values(target, x).tolist(),
+        plan=job.draws._asdict(),
+        method=method,
+        functions=method_functions(job.method, target) if holds_functions(method) else None,
+        description=job.method.describe(),
+        example=example,
+        position=[(parameter.name, parameter.shape) for parameter in target.parameters],
+        doubts=list(job.doubts),
+    )
+
+
+def method_functions(method: AbstractMethod, target: Target) -> str:
+    """A fingerprint of the user's functions that a method holds, by what they do when a chain starts."""
+    key = jax.random.key(0, impl="threefry2x32")
+    return fingerprint_function(lambda x: method.init(key, target, x), np.zeros((method.num_points, target.dim)))
+
+
+def _store_learned(job: Job, store: Store, ready: Ready) -> None:
+    arrays: dict[str, np.ndarray] = {"x": ready.x}
+    learned = encode(ready.method, arrays, "method")
+    store.write_arrays("learned.npz", arrays)
+    if "layout" in store.manifest:  # learned again, because the file was broken: the draws that are there lie like this
+        return
+    lane_x = ready.x[0] if ready.method.width == 1 else np.repeat(ready.x[:1], ready.method.width, axis=0)
+    layout = layout_for(job.target, len(ready.x), ready.method.width, lane_shapes(job.target, ready.method, lane_x)[1])
+    store.write(learned=learned, description=ready.method.describe(), notes=list(ready.notes), layout=layout.to_json())
+
+
+def _learned(job: Job, report: Reporter) -> Ready | None:
+    """What the store has; None if the run was stopped before, or if it is broken: then it is learned again."""
+    assert job.store is not None
+    manifest = job.store.manifest
+    if "learned" not in manifest:
+        return None
+    try:
+        arrays = job.store.read_arrays("learned.npz")
+    except BrokenFileError as error:
+        report.note(f"{error}: it is computed again.")
+        return None
+    is_prepared = isinstance(job.method, AbstractPreparedMethod)
+    method = decode(manifest["learned"], arrays) if is_prepared else job.method
+    return Ready(method, arrays["x"], tuple(manifest["notes"]))
+
+
+def _values(target: Target, x: Points) -> Float[np.ndarray, " particle"]:
+    """The log density at the starting points of the first chain."""
+    return np.asarray(jax.jit(jax.vmap(target.log_target))(x[0]))

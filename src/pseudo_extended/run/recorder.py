@@ -1,0 +1,130 @@
+"""Where the draws of a run go: into memory, or into a store."""
+
+import os
+import threading
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+from jaxtyping import Float
+
+from pseudo_extended.run.lanes import Lane
+from pseudo_extended.run.program import Record
+
+MEMORY_SHARE = 0.25
+"""Of the memory that is free when a run begins, for draws without a store: estimates need several times as much."""
+
+
+class Collected(NamedTuple):
+    """Draws of all chains, as NumPy arrays with leading axes (chain, draw)."""
+
+    x: Float[np.ndarray, "chain draw particle d"]
+    log_weight: Float[np.ndarray, "chain draw particle"]
+    statistics: dict[str, np.ndarray]
+    log_importance: Float[np.ndarray, "chain draw"] | None
+    thinned: int
+    """How many draws each of these stands for."""
+
+
+class Recorder(ABC):
+    """Takes draws as they come; `lock` is held while it changes, so that another thread may look."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.sentences: list[str] = []
+        """What a user should know of what was found."""
+
+    @property
+    @abstractmethod
+    def num_draws(self) -> int:
+        """That every chain has."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for more."""
+        return False
+
+    def most(self, lane: Lane) -> int:
+        """How many draws the lane may make before the recorder wants to see its state."""
+        del lane
+        return 2**62
+
+    @abstractmethod
+    def add(self, lane: Lane, record: Record | None) -> None:
+        """A lane has advanced, with these draws or in warm-up."""
+
+    @abstractmethod
+    def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
+        """A moment at which to write down what there is, if it is time or must be."""
+
+    @abstractmethod
+    def collect(self, most: int | None = None) -> Collected:
+        """The draws that every chain has, or at most so many."""
+
+    @abstractmethod
+    def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
+        """The run is over, for now."""
+
+
+class Memory(Recorder):
+    """Keeps all draws."""
+
+    def __init__(self, num_lanes: int, num_chains: int):
+        super().__init__()
+        self.records: list[list[Record]] = [[] for _ in range(num_lanes)]
+        self.counts = [0] * num_lanes
+        self.num_chains = num_chains
+        self.bytes_left = MEMORY_SHARE * free_memory()
+
+    @property
+    def num_draws(self) -> int:
+        """That every chain has."""
+        return min(self.counts)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the machine would soon run out of memory."""
+        return self.bytes_left < 0
+
+    def add(self, lane: Lane, record: Record | None) -> None:
+        """Into the list."""
+        if record is not None:
+            with self.lock:
+                self.records[lane.index].append(record)
+                self.counts[lane.index] += record.x.shape[1]
+                self.bytes_left -= sum(leaf.nbytes for leaf in jax.tree.leaves(record))
+
+    def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
+        """Nothing to write."""
+
+    def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
+        """Nothing to write."""
+
+    def collect(self, most: int | None = None) -> Collected:
+        """All of them."""
+        with self.lock:
+            for records in self.records:  # joined for good: a second look joins only what is new
+                records[:] = [jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *records)]
+            joined = [records[0] for records in self.records]
+            num_draws = self.num_draws if most is None else min(self.num_draws, most)
+        record = jax.tree.map(lambda *parts: np.concatenate([part[:, :num_draws] for part in parts]), *joined)
+        return Collected(*jax.tree.map(lambda leaf: leaf[: self.num_chains], record), thinned=1)
+
+
+def free_memory() -> float:
+    """Bytes that this process could take without the machine swapping, as far as it can be known."""
+    try:
+        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+        free = 1024.0 * float(lines["MemAvailable"].split()[0])
+    except (OSError, KeyError, ValueError):
+        try:
+            free = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2
+        except (AttributeError, ValueError, OSError):
+            return float("inf")
+    try:  # a container's own limit
+        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
+        return min(free, float(limit - used))
+    except (OSError, ValueError):
+        return free

@@ -1,0 +1,252 @@
+"""`resume`, `extend` and `load`: what can be done with a store."""
+
+import contextlib
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Unpack
+
+import jax
+import numpy as np
+
+from pseudo_extended import checks
+from pseudo_extended.analysis.result import Result
+from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.precision import in_double_precision
+from pseudo_extended.run.control import Control
+from pseudo_extended.run.job import carry_out
+from pseudo_extended.run.preparing import Job, check_same_values, method_functions
+from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, check_schedule
+from pseudo_extended.run.stored import read_record
+from pseudo_extended.store import (
+    BrokenFileError,
+    NotStoredError,
+    Store,
+    StoreError,
+    decode,
+    differences,
+    encode,
+    fingerprint_target,
+    fingerprint_versions,
+)
+from pseudo_extended.target import Target
+
+
+def resume(
+    store: str | Path,
+    target: Target | Callable[[Any], Any],
+    *,
+    method: AbstractMethod | None = None,
+    other_versions: bool = False,
+    **schedule: Unpack[ScheduleOptions],
+) -> Result:
+    """Go on with a run that was stopped, by whatever, and return what it would have returned.
+
+    On the same machine and versions the draws are those of a run that was never stopped, bit for bit.
+
+    Args:
+        store: The directory that `pe.sample(…, store=)` was given.
+        target: The same target, or the same function; another, or changed data, is refused.
+        method: Only if it holds a function of yours, such as the density of `pe.Density`: functions are not stored.
+        other_versions: Go on although JAX or another package has changed since. The draws are right, but not those
+            that the old versions would have made; and of the density only its values at the starting points are
+            compared.
+        **schedule: `time_limit`, `progress`, `cores`, `chunk`, `devices`, `cluster`, `callback`, as in `pe.sample`.
+
+    >>> import jax.numpy as jnp, pseudo_extended as pe, tempfile
+    >>> def log_density(x):
+    ...     return -0.5 * jnp.sum(x**2)
+    >>> path = tempfile.mkdtemp() + "/run.zarr"
+    >>> run = dict(method=pe.Plain(pe.HMC(2)), draws=300, chains=2, seed=1, progress=False)
+    >>> stopped = pe.sample(log_density, jnp.zeros(1), callback=lambda run: run.num_draws > 0, store=path, **run)
+    >>> resumed = pe.resume(path, log_density, progress=False)
+    >>> whole = pe.sample(log_density, jnp.zeros(1), **run)
+    >>> bool((resumed.points == whole.points).all())
+    True
+    """
+    return carry_out(_reopened(store, target, method, other_versions, 0, schedule), Control())
+
+
+def extend(
+    store: str | Path,
+    target: Target | Callable[[Any], Any],
+    draws: int,
+    *,
+    method: AbstractMethod | None = None,
+    other_versions: bool = False,
+    **schedule: Unpack[ScheduleOptions],
+) -> Result:
+    """Add `draws` to each chain of a run, finished or not: the result is that of one longer run.
+
+    The other arguments are those of `pe.resume`. A `target_ess` that the run was given no longer counts.
+    """
+    more = checks.integer("draws", draws, minimum=1)
+    return carry_out(_reopened(store, target, method, other_versions, more, schedule), Control())
+
+
+@in_double_precision
+def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int | None = None) -> Result:
+    """The draws in a store as a `Result`; of a run on its way too, in this process or another.
+
+    A result holds 100 MiB of draws at most. Of more, every second draw is taken, or every third, and so on, evenly;
+    `draws` asks for so many of each chain at most.
+    """
+    opened = Store.open(store)
+    target = _target(opened, target)
+    _check_target(opened, target)
+    arrays, manifest = opened.arrays, opened.manifest
+    try:
+        num_draws = json.loads((opened.root / "zarr.json").read_bytes())["attributes"]["num_draws"]
+    except (OSError, ValueError, KeyError):
+        raise StoreError(f"store {str(opened.root)!r} has no readable zarr.json: pe.resume writes it again.") from None
+    if not num_draws:
+        raise StoreError(f"store {str(opened.root)!r} has no draws yet: it is in warm-up, or was stopped in it.")
+    least = 1 if draws is None else -(-num_draws // checks.integer("draws", draws, minimum=1))
+    try:
+        found = read_record(arrays, num_draws, least_thin=least)
+    except BrokenFileError as error:
+        raise StoreError(f"{error}: pe.resume makes the draws again.") from None
+    return Result(
+        target=target,
+        unconstrained=found.x,
+        log_weights=found.log_weight,
+        log_importance=found.log_importance,
+        statistics=found.statistics,
+        method=manifest["description"],
+        seed=manifest["plan"]["seed"],
+        seconds={},
+        stopped=manifest.get("stopped", "running"),
+        doubts=tuple(manifest["doubts"]),
+        notes=tuple(manifest["notes"]),
+        store=str(opened.root),
+        thinned=found.thinned,
+    )
+
+
+@in_double_precision
+def _reopened(
+    path: str | Path, target: Any, method: Any, other_versions: bool, more: int, options: ScheduleOptions
+) -> Job:
+    """The job of a store, with everything checked, and the store locked."""
+    schedule = check_schedule(**options)
+    checks.choice("other_versions", other_versions, (True, False))
+    store = Store.open(path)
+    store.lock()
+    try:
+        store = _reread(store)
+        target = _target(store, target)
+        changed = _changed_versions(store, other_versions)
+        _check_target(store, target)
+        check_same_values(store, target)
+        method = _method(store, target, method)
+        draws, doubts = Draws(**store.manifest["plan"]), [*store.manifest["doubts"], *changed]
+        if more:
+            had = store.manifest.get("num_draws") if store.manifest.get("stopped") == "enough" else None
+            draws = draws._replace(draws=(draws.draws if had is None else had) + more, target_ess=None)
+        made_with = {"fingerprint": fingerprint_target(target), "versions": fingerprint_versions()}
+        store.write(plan=draws._asdict(), stopped="running", doubts=doubts, **made_with)
+    except BaseException:
+        store.close()
+        raise
+    return Job(target, method, draws, schedule, store, doubts=tuple(doubts))
+
+
+def _reread(store: Store) -> Store:
+    """What another run wrote between our opening and our locking it."""
+    fresh = Store.open(store.root)
+    store.manifest, store.broken = fresh.manifest, fresh.broken
+    return store
+
+
+def _target(store: Store, target: Any) -> Target:
+    """The target, made of a plain function with the stored position if need be."""
+    if isinstance(target, Target):
+        return target
+    checks.function("target", target)
+    try:
+        # The numbers of an example do not matter, so the manifest has its structure and shapes alone.
+        zeros = [np.zeros(shape) for _, shape in store.manifest["position"]]
+        structure = jax.tree.structure(decode(store.manifest["example"], defaultdict(lambda: np.zeros(()))))
+        example = jax.tree.unflatten(structure, zeros)
+    except (NotStoredError, ValueError):
+        raise StoreError(
+            "target must be a pe.Target: the structure of its position cannot be read from the store; got a function."
+        ) from None
+    return Target(target, example)
+
+
+def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
+    """As it is stored; what was given must be the same."""
+    code, stored = _stored_method(store)
+    if given is None:
+        try:
+            return decode(code, stored)
+        except NotStoredError as error:
+            raise StoreError(
+                f"method must be given again: it holds a function ({str(error).replace('/', '.')}), which no store "
+                "holds; pass method= to resume."
+            ) from None
+    given = check_method(given)
+    arrays: dict[str, np.ndarray] = {}
+    found = differences(code, stored, encode(given, arrays, "method"), arrays)
+    functions = store.manifest["functions"]
+    if not found and functions is not None and functions != method_functions(given, target):
+        found = ["the function that it holds is another"]
+    if found:
+        raise StoreError(
+            f"method differs from that of store {str(store.root)!r}: {'; '.join(found)}. Leave it out, and the stored "
+            "one is used, if it holds no functions."
+        )
+    return given
+
+
+def _stored_method(store: Store) -> tuple[Any, dict[str, np.ndarray]]:
+    """As the user gave it, or, if that file is broken, as it is after learning."""
+    try:
+        return store.manifest["method"], store.read_arrays("start.npz")
+    except BrokenFileError as error:
+        with contextlib.suppress(BrokenFileError, KeyError):
+            return store.manifest["learned"], store.read_arrays("learned.npz")
+        raise StoreError(f"store {str(store.root)!r} cannot be resumed: {error}.") from None
+
+
+def _changed_versions(store: Store, other_versions: bool) -> list[str]:
+    """Refuse other versions, unless they are allowed; then a sentence about them."""
+    stored, here = store.manifest["versions"], fingerprint_versions()
+    changed = [
+        f"{name} was {stored.get(name) or 'none'} and is {here.get(name) or 'none'}"
+        for name in sorted(stored.keys() | here.keys())
+        if stored.get(name) != here.get(name)
+    ]
+    if changed and not other_versions:
+        raise StoreError(
+            f"store {str(store.root)!r} was made by other versions: {'; '.join(changed)}. The draws would not be those "
+            "of an uninterrupted run; pass other_versions=True to go on nevertheless."
+        )
+    return [f"the run went on with other versions: {'; '.join(changed)}."] if changed else []
+
+
+def _check_target(store: Store, target: Target) -> None:
+    """Refuse another target; the formula tells only as long as JAX is the same."""
+    stored, here = store.manifest["fingerprint"], fingerprint_target(target)
+    where = f"target differs from that of store {str(store.root)!r}: "
+    if stored["position"] != here["position"]:
+        before = ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest["position"])
+        raise StoreError(f"{where}its position is {_shapes(target)}, and was {before}.")
+    if store.manifest["versions"] != fingerprint_versions():
+        return
+    if stored["density"] != here["density"]:
+        also = "" if stored["data"] == here["data"] else ", and so are the arrays in it (the data)"
+        raise StoreError(
+            f"{where}the formula of its density, or a number or a shape in it, is another{also}; the same model and "
+            "data are needed to go on."
+        )
+    if stored["data"] != here["data"]:
+        raise StoreError(
+            f"{where}the formula of its density is the same, but the arrays in it (the data) have changed."
+        )
+
+
+def _shapes(target: Target) -> str:
+    return ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in target.parameters)

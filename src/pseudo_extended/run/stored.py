@@ -1,0 +1,193 @@
+"""Draws that go into a store, and come back from it."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from pseudo_extended.methods import Chain
+from pseudo_extended.run.advance import chain_from, chain_leaves
+from pseudo_extended.run.lanes import Lane
+from pseudo_extended.run.program import Record
+from pseudo_extended.run.recorder import Collected, Recorder
+from pseudo_extended.store import (
+    Arrays,
+    Column,
+    DrawWriter,
+    Layout,
+    Store,
+    StoreError,
+    Values,
+    constrainer,
+    machine,
+    resample_particles,
+)
+from pseudo_extended.target import Target
+
+CHUNK_BYTES = 2**20
+"""Of the points in a chunk on disk, about."""
+RESULT_BYTES = 100 * 2**20
+"""Of the draws that a result takes into memory; of a longer run it takes every second draw, or third, and so on."""
+LEAST_SECONDS = 1.0
+SHARE_OF_TIME = 50
+"""A commit waits until fifty times its own cost has passed since the last."""
+SECONDS_BETWEEN_VIEWS = 5.0
+"""After which readers see new draws."""
+NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
+
+
+def layout_for(target: Target, num_chains: int, width: int, draw: Record) -> Layout:
+    """The columns of a run's draws, from the shapes of one draw of a lane."""
+    skip = 1 if width > 1 else 0
+    num_particles, dim = draw.x.shape[skip:]
+    columns = []
+    for path, leaf in values_of(draw).items():
+        group, name = path.split("/")
+        shape = tuple(leaf.shape[skip:])
+        axes = tuple("particle" if size == num_particles else f"{name}_dim_{i}" for i, size in enumerate(shape))
+        axes = ("particle", "coordinate") if path == NAMES["x"] else axes
+        columns.append(Column(group, name, np.dtype(leaf.dtype).name, shape, axes))
+    columns.append(Column("sample_stats", "resampled_particle", "int64", (), ()))
+    if draw.log_importance is None:  # else one point a draw would have to be weighted, and ArviZ knows no weights
+        for parameter, name in zip(target.parameters, _file_names(target), strict=True):
+            columns.append(Column("posterior", name, "float64", parameter.shape, parameter.dims))
+    chunk = 2 ** int(np.log2(max(CHUNK_BYTES / (8 * width * num_particles * dim), 1)))
+    return Layout(num_chains, width, int(np.clip(chunk, 16, 8192)), tuple(columns))
+
+
+def values_of(record: Record) -> dict[str, Any]:
+    """The arrays of a record by the path of their column."""
+    values = {NAMES["x"]: record.x, NAMES["log_weight"]: record.log_weight}
+    if record.log_importance is not None:
+        values[NAMES["importance"]] = record.log_importance
+    return values | {f"sample_stats/{name}": each for name, each in record.statistics.items()}
+
+
+def read_record(arrays: Arrays, num_draws: int, least_thin: int = 1) -> Collected:
+    """The first draws, thinned evenly as far as the memory they may take asks for."""
+    layout = arrays.layout
+    size = (
+        layout.num_chains * num_draws * (layout.bytes_a_draw("weighted_points") + layout.bytes_a_draw("sample_stats"))
+    )
+    thin = max(-(-size // RESULT_BYTES), least_thin)
+    columns = {column.path: column for column in layout.columns if column.group != "posterior"}
+    columns.pop("sample_stats/resampled_particle")
+    # From the end backwards, so that the newest draw is among them and the number of draws is what one expects.
+    first = (num_draws - 1) % thin
+    values = {path: arrays.read_draws(column, num_draws, thin, first) for path, column in columns.items()}
+    x, log_weight = (values.pop(NAMES[name]) for name in ("x", "log_weight"))
+    importance = values.pop(NAMES["importance"], None)
+    statistics = {path.removeprefix("sample_stats/"): each for path, each in values.items()}
+    return Collected(x, log_weight, statistics, importance, thin)
+
+
+class Stored(Recorder):
+    """Writes draws by chunk, and every now and then what is needed to go on."""
+
+    def __init__(self, store: Store, target: Target, num_warmup: int):
+        super().__init__()
+        self.store = store
+        arrays = store.arrays
+        arrays.create()
+        arrays.label(dict(target.coords))
+        seed, width, chunk = store.manifest["plan"]["seed"], arrays.layout.width, arrays.layout.chunk
+        derive = partial(_derive, target, arrays.layout, seed, constrainer(target, width * chunk))
+        self.writer = DrawWriter(arrays, store.snapshots, num_warmup, derive)
+        self.saved: dict[int, int] = {}
+        self.last, self.cost = time.monotonic(), 0.0
+        self.published = self.last
+
+    @property
+    def num_draws(self) -> int:
+        """That every chain has."""
+        return min(self.writer.num_draws)
+
+    def restore(self, lanes: list[Lane], shapes: Callable[[], Chain]) -> None:
+        """Put every lane where it can go on; `sentences` tell what was broken."""
+        like = None
+        self.sentences += self.store.broken
+        before = self.store.manifest["machine"]
+        if before != machine():
+            self.sentences.append(f"begun on {before}, goes on on {machine()}: the last digits of draws may differ.")
+        for lane in lanes:
+            found = self.writer.recover(lane.index)
+            if found.snapshot is not None:
+                like = shapes() if like is None else like
+                try:
+                    lane.chain, lane.done = chain_from(found.snapshot.leaves, like), found.snapshot.done
+                except ValueError as error:
+                    raise StoreError(f"store {str(self.store.root)!r} cannot be resumed: {error}.") from None
+                self.saved[lane.index] = lane.done
+            if found.broken:
+                where = f"lane {lane.index} (chains {', '.join(map(str, np.ravel(lane.numbers)))})"
+                self.sentences.append(f"{'; '.join(found.broken)}: {where} goes on from iteration {lane.done}.")
+        self.writer.publish()
+
+    def most(self, lane: Lane) -> int:
+        """Up to the next state that is kept for good."""
+        return self.writer.until_mark(lane.done)
+
+    def add(self, lane: Lane, record: Record | None) -> None:
+        """Whole chunks go to the disk at once."""
+        assert lane.chain is not None
+        with self.lock:
+            if record is not None:
+                self.writer.append(lane.index, values_of(record))
+            self.writer.keep_mark(lane.index, lane.done, partial(chain_leaves, lane.chain))
+
+    def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
+        """Snapshots of the lanes that went on, and, less often, the new number of draws for readers."""
+        began = time.monotonic()
+        if not force and began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * self.cost):
+            return
+        changed = [lane for lane in lanes if lane.done != self.saved.get(lane.index, 0)]
+        with self.lock:
+            for lane in changed:
+                assert lane.chain is not None
+                if self.writer.num_draws[lane.index] != max(lane.done - self.writer.num_warmup, 0):
+                    continue  # an exception came between two halves of a step: the snapshot before it holds
+                self.writer.save(lane.index, lane.done, chain_leaves(lane.chain))
+                self.saved[lane.index] = lane.done
+            if changed and (force or began - self.published >= SECONDS_BETWEEN_VIEWS):
+                self.writer.publish()
+                self.published = began
+        self.last = time.monotonic()
+        self.cost = self.last - began
+
+    def collect(self, most: int | None = None) -> Collected:
+        """From the files, thinned if there are very many; what is not yet in a whole chunk is written first."""
+        with self.lock:
+            self.writer.show_tails()
+            num_draws = self.num_draws if most is None else min(self.num_draws, most)
+            return read_record(self.writer.arrays, num_draws)
+
+    def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
+        """Everything to the disk, and into the manifest how it ended."""
+        self.commit(lanes, force=True)
+        with self.lock:
+            num_draws = self.writer.publish(most, durable=True)
+            self.store.write(num_draws=num_draws, stopped=stopped)
+
+
+def _derive(
+    target: Target, layout: Layout, seed: int, constrain: Any, lane: int, first: int, values: Values
+) -> dict[str, np.ndarray]:
+    """The resampled point of each draw, in the user's space."""
+    chains = np.arange(lane * layout.width, (lane + 1) * layout.width)
+    index = resample_particles(values[NAMES["log_weight"]], seed, chains, first)
+    derived = {"sample_stats/resampled_particle": index}
+    if NAMES["importance"] in values:
+        return derived
+    x = np.take_along_axis(values[NAMES["x"]], index[..., None, None], axis=2)[:, :, 0]
+    leaves = constrain(x.reshape(-1, target.dim))
+    names = [f"posterior/{name}" for name in _file_names(target)]
+    return derived | {
+        name: leaf.reshape(*x.shape[:2], *leaf.shape[1:]) for name, leaf in zip(names, leaves, strict=True)
+    }
+
+
+def _file_names(target: Target) -> list[str]:
+    """Names of parameters as names of directories."""
+    return [name.replace("/", "_") for name in target.names]

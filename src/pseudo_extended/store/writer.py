@@ -1,0 +1,126 @@
+"""Draws on their way into a store: gathered to whole chunks, with snapshots from which to go on."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from pseudo_extended.store.arrays import Arrays
+from pseudo_extended.store.snapshots import Snapshot, Snapshots
+
+Values = dict[str, np.ndarray]
+"""Draws of a lane by the path of their column, with leading axes (chain of the lane, draw)."""
+
+
+class Recovered(NamedTuple):
+    """Where a lane goes on, if anywhere, and what was found broken on the way."""
+
+    snapshot: Snapshot | None
+    broken: list[str]
+
+
+class DrawWriter:
+    """Takes the draws of each lane in their order."""
+
+    def __init__(
+        self, arrays: Arrays, snapshots: Snapshots, num_warmup: int, derive: Callable[[int, int, Values], Values]
+    ):
+        self.arrays, self.snapshots, self.num_warmup = arrays, snapshots, num_warmup
+        self.derive = derive
+        """Columns that are computed from the others: (lane, number of the first draw, values) -> values."""
+        layout = arrays.layout
+        self.chunk = layout.chunk
+        self.buffers: list[Values] = [{} for _ in range(layout.num_lanes)]
+        self.num_draws: list[int] = [0] * layout.num_lanes
+        self._unflushed = False
+
+    def recover(self, lane: int) -> Recovered:
+        """The furthest whole snapshot all of whose chunks are whole too; its draws are taken over."""
+        candidates, broken = self.snapshots.load(lane)
+        whole = max((self._draws(snapshot.done) // self.chunk for snapshot in candidates), default=0)
+        bad = self.arrays.first_broken(lane, whole)
+        if bad is not None:
+            broken.append(bad[1])
+        good = whole if bad is None else bad[0]
+        for snapshot in candidates:
+            num_draws = self._draws(snapshot.done)
+            if num_draws // self.chunk <= good:
+                if snapshot is not candidates[0]:
+                    self.snapshots.drop_beyond(lane, snapshot.done)
+                self.num_draws[lane] = num_draws
+                self._fill(lane, 0, snapshot.tail)
+                return Recovered(snapshot, broken)
+        self.snapshots.drop_beyond(lane, -1)
+        return Recovered(None, broken)
+
+    def append(self, lane: int, values: Values) -> None:
+        """The next draws of a lane; chunks that they complete go to the disk at once."""
+        count, taken = len(next(iter(values.values()))[0]), 0
+        while taken < count:
+            filled = self.num_draws[lane] % self.chunk
+            size = min(self.chunk - filled, count - taken)
+            self._fill(lane, filled, {name: each[:, taken : taken + size] for name, each in values.items()})
+            if filled + size == self.chunk:  # written before it is counted: a disk may be full
+                self._write(lane, self.num_draws[lane] // self.chunk, durable=True)
+                self._unflushed = True
+            self.num_draws[lane] += size
+            taken += size
+
+    def until_mark(self, done: int) -> int:
+        """How many draws a lane may make before its state is to be kept for good: at 1, 2, 4, 8, … whole chunks."""
+        mark, num_draws = self.chunk, self._draws(done)
+        while mark <= num_draws:
+            mark *= 2
+        return mark - num_draws
+
+    def keep_mark(self, lane: int, done: int, leaves: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Keep the state for good, if the draws begin here or a number of chunks that is a power of two is done."""
+        num_chunks, rest = divmod(self._draws(done), self.chunk)
+        if done >= self.num_warmup and rest == 0 and num_chunks & (num_chunks - 1) == 0:
+            self._flush()
+            self.snapshots.keep(lane, num_chunks, Snapshot(done, leaves(), {}))
+
+    def save(self, lane: int, done: int, leaves: dict[str, np.ndarray]) -> None:
+        """A snapshot from which the lane goes on."""
+        self._flush()
+        filled = self.num_draws[lane] % self.chunk
+        tail = {name: values[:, :filled] for name, values in self.buffers[lane].items()} if filled else {}
+        self.snapshots.save(lane, Snapshot(done, leaves, tail))
+
+    def show_tails(self, *, durable: bool = False) -> None:
+        """The last draws, which are no whole chunk yet, for readers; snapshots have what the run itself needs."""
+        for lane, num_draws in enumerate(self.num_draws):
+            if num_draws % self.chunk:
+                self._write(lane, num_draws // self.chunk, durable=durable)
+
+    def publish(self, most: int | None = None, *, durable: bool = False) -> int:
+        """Show readers the draws that every chain has, or at most so many; how many that are."""
+        num_draws = min(self.num_draws)
+        num_draws = num_draws if most is None else min(num_draws, most)
+        self.show_tails(durable=durable)
+        if durable:
+            self.arrays.flush()
+        self.arrays.publish(num_draws, durable=durable)
+        return num_draws
+
+    def _fill(self, lane: int, filled: int, values: Values) -> None:
+        buffer = self.buffers[lane]
+        for name, each in values.items():
+            if name not in buffer:
+                buffer[name] = np.zeros((each.shape[0], self.chunk, *each.shape[2:]), each.dtype)
+            buffer[name][:, filled : filled + each.shape[1]] = each
+
+    def _write(self, lane: int, index: int, *, durable: bool) -> None:
+        values = self.buffers[lane]
+        values = values | self.derive(lane, index * self.chunk, values)
+        for column in self.arrays.layout.columns:
+            self.arrays.write(column, lane, index, values[column.path], durable=durable)
+
+    def _flush(self) -> None:
+        """Chunks are on the disk for sure before a snapshot counts on them."""
+        if self._unflushed:
+            self.arrays.flush()
+            self._unflushed = False
+
+    def _draws(self, done: int) -> int:
+        return max(done - self.num_warmup, 0)
