@@ -29,6 +29,10 @@ from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
 from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
 from pseudo_extended.methods import SimulatedTempering as SimulatedTempering
+from pseudo_extended.models import from_numpy as from_numpy
+from pseudo_extended.models import from_numpyro as from_numpyro
+from pseudo_extended.models import from_pymc as from_pymc
+from pseudo_extended.models import from_stan as from_stan
 from pseudo_extended.run.sample import sample as sample
 from pseudo_extended.target import Target as Target
 
@@ -63,6 +67,10 @@ __all__ = [
     "Stratified",
     "Target",
     "Tempered",
+    "from_numpy",
+    "from_numpyro",
+    "from_pymc",
+    "from_stan",
     "problems",
     "sample",
     "testing",

@@ -29,7 +29,7 @@ NUM_POINTS = 256
 """The population that is annealed, in four islands."""
 NUM_ISLANDS = 4
 NUM_ASCENTS = 512
-"""In each of three rounds; a quarter of it in more than 50 dimensions. A narrow mode beside a wide one
+"""In each of three rounds; a quarter of it in more than 50 dimensions, or for functions called in Python. A narrow mode beside a wide one
 has a small basin in ten dimensions already: with 128 ascents, two normals of scales 1 and 0.5 were not both found."""
 MAX_MODES = 40
 MAX_UNSEEN = 0.5
@@ -152,7 +152,8 @@ class _Search:
 
     def __init__(self, target: Target, *, gradient: bool):
         self.dim = target.dim
-        self.num_ascents = NUM_ASCENTS if target.dim <= DENSE_UP_TO else NUM_ASCENTS // 4
+        is_dear = target.dim > DENSE_UP_TO or bool(target.host_functions)
+        self.num_ascents = NUM_ASCENTS // 4 if is_dear else NUM_ASCENTS
         self.dense = target.dim <= DENSE_UP_TO
         self.target = target
         self.gradient = gradient

@@ -14,13 +14,15 @@ from pseudo_extended import checks
 from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.compiled import seconds_compiling
-from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod, IndexGibbs
+from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
+from pseudo_extended.models import as_target
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.run.defaults import default_method, notes_about
 from pseudo_extended.run.loop import Finished, Keys, Lane, NoDrawsError, Plan, run_lanes
-from pseudo_extended.run.preflight import check_densities
+from pseudo_extended.run.preflight import check_densities, complaints
 from pseudo_extended.run.program import Programs, Record, build_programs, capacity_for
 from pseudo_extended.run.progress import Reporter, reporter
-from pseudo_extended.run.starts import starting_points, target_from
+from pseudo_extended.run.starts import starting_points
 from pseudo_extended.target import Target
 from pseudo_extended.weights import whole_weights
 
@@ -30,7 +32,7 @@ MOST_DRAWS = 1_000_000
 
 @in_double_precision
 def sample(
-    target: Target | Callable[[Any], Any],
+    target: Target | Callable[..., Any] | Any,
     init: Any = None,
     *,
     method: AbstractMethod | None = None,
@@ -48,12 +50,13 @@ def sample(
     """Sample a target, and return weighted points.
 
     Args:
-        target: A `Target`, or a JAX function that returns the log density of a position.
+        target: A `Target`; a JAX or NumPy function that returns the log density of a position; or a model of PyMC,
+            NumPyro (one that takes no arguments; else `pe.from_numpyro(model, *args)`), PyStan or BridgeStan.
         init: One position, around which the pseudo-samples start, uniformly within 1 of it on the unconstrained
             scale; a batch of positions, with a leading axis, which are taken in turn as they are (those where the
             density is not finite are passed over); a function of a JAX random key; or None, when the target has a
             base that can be sampled. With a plain function, a vector is one position, a matrix is a batch of vectors,
-            and a dict is one position. Chains that start far apart are the best test of mixing: give a batch or a
+            and a dict is one position; with a model, a dict of its parameters in its own space. Chains that start far apart are the best test of mixing: give a batch or a
             function if a distance of 1 is small for your parameters.
         method: How to sample; `pe.IndexGibbs()` unless given: pseudo-samples that travel along a learned path.
         draws: Draws to keep of each chain: 1,000 unless given, or as many as a stopping rule asks for.
@@ -80,11 +83,10 @@ def sample(
     >>> result.weights.shape
     (2, 500, 5)
     """
-    if not isinstance(target, Target):
-        target, init = target_from(target, init)
+    target, init = as_target(target, init)
     method = checks.instance(
         "method",
-        IndexGibbs() if method is None else method,
+        default_method(target) if method is None else method,
         AbstractMethod,
         "a method: pe.IndexGibbs(), pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
     )
@@ -104,7 +106,7 @@ def sample(
     seed = secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0)
 
     method.check(target)
-    doubts = check_densities(target)
+    doubts = check_densities(target, method)
     root = jax.random.key(seed, impl="threefry2x32")
     keys = Keys(*(jax.random.fold_in(root, i) for i in range(len(Keys._fields))))
     clock, compiling = time.perf_counter(), seconds_compiling()
@@ -139,8 +141,8 @@ def sample(
             "run": time.perf_counter() - ready,
         },
         stopped=finished.stopped,
-        doubts=tuple(doubts),
-        notes=notes,
+        doubts=(*doubts, *complaints(target)),
+        notes=(*notes_about(target), *notes),
     )
 
 

@@ -1,0 +1,4 @@
+"""x."""
+from typing import Any
+def from_stan(model: Any) -> Any:
+    """x."""
