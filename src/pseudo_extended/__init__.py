@@ -7,6 +7,8 @@ from pseudo_extended.analysis.result import Result as Result
 from pseudo_extended.bases import Base as Base
 from pseudo_extended.bases import Normal as Normal
 from pseudo_extended.bases import NormalMixture as NormalMixture
+from pseudo_extended.checkup import Checkup as Checkup
+from pseudo_extended.checkup import check as check
 from pseudo_extended.extended import ExtendedTarget as ExtendedTarget
 from pseudo_extended.instruments import Density as Density
 from pseudo_extended.instruments import Fixed as Fixed
@@ -44,6 +46,7 @@ __all__ = [
     "NUTS",
     "AnnealedImportance",
     "Base",
+    "Checkup",
     "ContinuousTempering",
     "Cycle",
     "Density",
@@ -67,6 +70,7 @@ __all__ = [
     "Stratified",
     "Target",
     "Tempered",
+    "check",
     "from_numpy",
     "from_numpyro",
     "from_pymc",

@@ -24,8 +24,8 @@ class HostFunction:
     Under `vmap` it is called once for all points. A point at which it raises has the value nan, which counts as a
     density of zero; how often, and what was raised first, is kept for the report.
 
-    A subclass says what the values and the gradients of many flat positions are. The last few thousand answers are kept:
-    vectorised programs ask again for points that have finished or did not move.
+    A subclass says what the values and the gradients of many flat positions are. The last few thousand answers are
+    kept: vectorised programs ask again for points that have finished or did not move.
     """
 
     is_differentiable: bool
@@ -47,6 +47,7 @@ class HostFunction:
         """The function and its gradient at each point."""
 
     def __call__(self, position: PyTree) -> Float[Array, ""]:
+        """The value, as JAX sees it: traceable, and differentiable if the function is."""
         leaves = jax.tree.leaves(position)
         like = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf)), position)
         flat = jnp.concatenate([jnp.ravel(jnp.asarray(leaf, float)) for leaf in leaves])
@@ -75,6 +76,9 @@ class HostFunction:
         """The value, and the gradient if asked for, of each point in a row; each point is computed once."""
         keys = [(gradient, point.tobytes()) for point in points]
         known = {key: row for key in keys if (row := self._known.get(key)) is not None}
+        # A step that went to infinity is rejected whatever the function says of it, and it may not like to be asked.
+        nowhere = np.full(points.shape[1] + 1 if gradient else 1, np.nan)
+        known |= {key: nowhere for key, point in zip(keys, points, strict=True) if not np.all(np.isfinite(point))}
         new = {key: i for i, key in enumerate(keys) if key not in known}
         if new:
             asked = points[list(new.values())]
@@ -104,7 +108,7 @@ class HostFunction:
 def said(error: BaseException) -> str:
     """An exception in words, on one line.
 
-    >>> said(ValueError("no good.\\nReally"))
+    >>> said(ValueError("no good."))
     'ValueError: no good'
     """
     text = str(error).strip().split("\n")[0].rstrip(".")[:200]

@@ -63,10 +63,7 @@ class View(eqx.Module):
         self, flat: Float[np.ndarray, "point d"], constrain: Callable[[Array], PyTree]
     ) -> "OrderedDict[str, np.ndarray]":
         """The parameters at many points of the unconstrained space, in the model's order (JAX sorts a plain dict)."""
-        if self.on_host:
-            shown = self.function(flat)
-        else:
-            shown = map_in_batches(lambda u: self.function(constrain(u)), flat)
+        shown = self.function(flat) if self.on_host else map_in_batches(lambda u: self.function(constrain(u)), flat)
         arrays = ((name, np.asarray(shown[name], np.float64)) for name in (part.name for part in self.parameters))
         return OrderedDict(arrays)
 
@@ -116,8 +113,9 @@ def map_in_batches(function: Callable[[Array], PyTree], points: PyTree) -> PyTre
     """`function` of every point, on the device, as NumPy arrays; two shapes at most, so two compilations."""
     mapped = jax.jit(jax.vmap(function))
     size = len(jax.tree.leaves(points)[0])
-    parts = [
-        jax.tree.map(np.asarray, mapped(jax.tree.map(lambda leaf: jnp.asarray(leaf[i : i + BATCH]), points)))
-        for i in range(0, size, BATCH)
-    ]
+
+    def part(first: int) -> PyTree:
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf[first : first + BATCH]), points)
+
+    parts = [jax.tree.map(np.asarray, mapped(part(first))) for first in range(0, size, BATCH)]
     return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)

@@ -29,8 +29,9 @@ NUM_POINTS = 256
 """The population that is annealed, in four islands."""
 NUM_ISLANDS = 4
 NUM_ASCENTS = 512
-"""In each of three rounds; a quarter of it in more than 50 dimensions, or for functions called in Python. A
-narrow mode beside a wide one has a small basin in ten dimensions already: with 128 ascents, two normals of scales 1 and 0.5 were not both found."""
+"""In each of three rounds; a quarter of it in more than 50 dimensions, or for functions called in Python. A narrow mode
+beside a wide one has a small basin in ten dimensions already: with 128 ascents, two normals of scales 1 and 0.5 were
+not both found."""
 MAX_MODES = 40
 MAX_UNSEEN = 0.5
 """With more ascents than this in modes of their own, the modes cannot be listed."""

@@ -54,7 +54,9 @@ def _is_pymc(model: Any, init: Any) -> bool:
 def _is_stan(model: Any, init: Any) -> bool:
     """By its documented calls: BridgeStan's model, or the one that `stan.build` returns."""
     del init
-    bridge = callable(getattr(model, "log_density_gradient", None)) and callable(getattr(model, "param_constrain", None))
+    bridge = callable(getattr(model, "log_density_gradient", None)) and callable(
+        getattr(model, "param_constrain", None)
+    )
     return bridge or (isinstance(getattr(model, "program_code", None), str) and hasattr(model, "data"))
 
 

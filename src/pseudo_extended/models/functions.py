@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, PyTree
 
 from pseudo_extended import checks
-from pseudo_extended.host import HostFunction, said
+from pseudo_extended.host import HostFunction
 from pseudo_extended.target import Target, flatten_position
 
 

@@ -1,8 +1,8 @@
 """NumPyro models as targets, through its effect handlers.
 
 A position is a dict of the continuous latent sites on the unconstrained space. Latent sites are the prior, with the
-Jacobians of their supports; observed sites and factors are the likelihood. Where the prior is improper, scaled or masked,
-or discrete sites are summed out, there is no split, and the density is one.
+Jacobians of their supports; observed sites and factors are the likelihood. Where the prior is improper, scaled or
+masked, or discrete sites are summed out, there is no split, and the density is one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -248,7 +248,9 @@ def _shown(
     random = [name for name in names if any(np.any(np.asarray(other[name]) != shown[name]) for other in again)]
     notes = [f"discrete sites {', '.join(sites.discrete)} are summed out."]
     if random:
-        notes.append(f"{', '.join(random)} depend on them, and are not shown; Predictive(infer_discrete=True) draws them.")
+        notes.append(
+            f"{', '.join(random)} depend on them, and are not shown; Predictive(infer_discrete=True) draws them."
+        )
     return {name: value for name, value in shown.items() if name not in random}, notes
 
 
@@ -264,7 +266,9 @@ def _facts(
     coords: Mapping[str, Sequence[Any]] | None,
 ) -> Facts:
     if split and sites.factors:
-        notes.append(f"factors ({', '.join(sites.factors)}) count as likelihood: the base of the path is the prior alone.")
+        notes.append(
+            f"factors ({', '.join(sites.factors)}) count as likelihood: the base of the path is the prior alone."
+        )
     if not is_proper:
         notes.append("the prior is improper, so it cannot be the base of the path; one is learned.")
     axes = {name: _axes(site, (dims or {}).get(name)) for name, site in sites.observed.items()}

@@ -1,8 +1,8 @@
 """PyMC models as targets, through PyTensor's translation to JAX.
 
 A position is a dict of the free variables on the unconstrained space, by their own names. The free variables are the
-prior, with the Jacobians of their transforms; observed variables and Potentials are the likelihood. A model that PyTensor
-cannot translate is called in Python.
+prior, with the Jacobians of their transforms; observed variables and Potentials are the likelihood. A model that
+PyTensor cannot translate is called in Python.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -82,16 +82,16 @@ def _check(model: Any, library: PymcLibrary) -> None:
     discrete = [rv.name for rv in model.free_RVs if rv.dtype not in library.continuous]
     if discrete:
         raise ValueError(
-            f"discrete free variable {', '.join(map(repr, discrete))} cannot be sampled: gradients and temperatures need "
-            "continuous parameters. Marginalise it, for instance as pm.Mixture, or with pymc_extras.marginalize(model, "
-            f"{discrete})."
+            f"discrete free variable {', '.join(map(repr, discrete))} cannot be sampled: gradients and temperatures "
+            "need continuous parameters. Marginalise it, for instance as pm.Mixture, or with "
+            f"pymc_extras.marginalize(model, {discrete})."
         )
     if not model.free_RVs:
         raise ValueError("model must have at least one free variable; it has none.")
     if library.draws_at_random([model.logp()]):
         raise ValueError(
-            "model must not use pm.Minibatch or draw at random inside its density: the density is then another at every "
-            "call. Give it all its data."
+            "model must not use pm.Minibatch or draw at random inside its density: the density is then another at "
+            "every call. Give it all its data."
         )
 
 
@@ -113,8 +113,8 @@ def _translate(
 def _prior_sampler(library: PymcLibrary, model: Any, names: Sequence[str]) -> Callable[[Any], PyTree] | None:
     """Draws of the prior in JAX, on the unconstrained space; None where there are none.
 
-    PyTensor cannot translate some distributions; and a transform that the user chose may restrict the density but not the
-    draws (`ordered` does), which shows in draws that are not finite.
+    PyTensor cannot translate some distributions; and a transform that the user chose may restrict the density but not
+    the draws (`ordered` does), which shows in draws that are not finite.
     """
     try:
         sampler = library.sampler_in_jax(library.forward(model, model.free_RVs))
@@ -145,8 +145,8 @@ def _notes(model: Any, is_proper: bool, has_likelihood: bool, can_sample: bool) 
     if model.potentials:
         names = ", ".join(potential.name for potential in model.potentials)
         notes.append(
-            f"Potentials ({names}) count as likelihood: the base of the path is the prior without them, and draws of the "
-            "prior ignore them, as PyMC's own do."
+            f"Potentials ({names}) count as likelihood: the base of the path is the prior without them, and draws of "
+            "the prior ignore them, as PyMC's own do."
         )
     if not is_proper:
         notes.append("the prior is improper (Flat), so it cannot be the base of the path; one is learned.")

@@ -86,7 +86,7 @@ def _import_quietly(module: str, what: str) -> Any:
     """
 
     def load() -> Any:
-        flags, precision = os.environ.get("XLA_FLAGS"), jax.config.jax_enable_x64
+        flags, precision = os.environ.get("XLA_FLAGS"), jax.config.read("jax_enable_x64")
         try:
             return require(module, "pymc", what)
         finally:

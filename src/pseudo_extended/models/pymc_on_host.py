@@ -1,4 +1,4 @@
-"""PyMC models that JAX cannot run (an operation of the user's own, a solver): compiled by PyTensor, called in Python."""
+"""PyMC models that JAX cannot run (an operation of the user's own): compiled by PyTensor, called in Python."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

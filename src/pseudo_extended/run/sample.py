@@ -56,8 +56,9 @@ def sample(
             scale; a batch of positions, with a leading axis, which are taken in turn as they are (those where the
             density is not finite are passed over); a function of a JAX random key; or None, when the target has a
             base that can be sampled. With a plain function, a vector is one position, a matrix is a batch of vectors,
-            and a dict is one position; with a model, a dict of its parameters in its own space. Chains that start far apart are the best test of mixing: give a batch or a
-            function if a distance of 1 is small for your parameters.
+            and a dict is one position; with a model, a dict of its parameters in its own space. Chains that start far
+            apart are the best test of mixing: give a batch or a function if a distance of 1 is small for your
+            parameters.
         method: How to sample; `pe.IndexGibbs()` unless given: pseudo-samples that travel along a learned path.
         draws: Draws to keep of each chain: 1,000 unless given, or as many as a stopping rule asks for.
         warmup: Iterations before them, in which step sizes and metric are tuned.

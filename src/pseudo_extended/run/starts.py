@@ -61,6 +61,13 @@ def starting_points(
     raise ValueError(sentence) from first_error(target)
 
 
+def propose_starts(target: Target, init: Any, key: Key[Array, ""], num_points: int) -> Float[np.ndarray, "point d"]:
+    """Points as a run would first try them, finite or not."""
+    starts = _starts(target, init)
+    points = [starts.propose(jax.random.fold_in(key, i), i, 0) for i in range(num_points)]
+    return np.stack([np.asarray(point) for point in points])
+
+
 def _is_finite(target: Target, u: Float[Array, " d"], needs_gradient: bool) -> Bool[Array, ""]:
     value, gradient = jax.value_and_grad(target.log_target)(u) if needs_gradient else (target.log_target(u), 0.0)
     return jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
