@@ -49,7 +49,7 @@ layers: install-dev
 QUICK = XLA_FLAGS=--xla_backend_optimization_level=0
 
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
-	$(QUICK) $(PYTEST) -m "not slow" tests/unit tests/fuzz tests/execution src README.md docs
+	$(QUICK) $(PYTEST) -m "not slow" tests/unit tests/models tests/fuzz tests/execution src README.md docs
 
 runs: install-dev ## Whole runs against truth, and the examples
 	$(PYTEST) -m "not slow" tests/statistical tests/examples

@@ -93,7 +93,7 @@ class NumpyFunction(HostFunction):
                 raise TypeError("gradient must return the structure of a position")
             leaves = [answer]
         parts = [_floats("gradient", leaf, np.shape(like)) for leaf, like in zip(leaves, expected, strict=True)]
-        return np.concatenate([part.reshape(*shape[:-1], -1) for part in parts], axis=-1)
+        return np.concatenate([part.reshape((*shape[:-1], -1)) for part in parts], axis=-1)
 
 
 def _floats(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -108,7 +108,7 @@ def _unflatten(flat: Float[np.ndarray, "*batch d"], like: PyTree) -> PyTree:
     leaves, treedef = jax.tree.flatten(like)
     ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
     parts = np.split(flat, ends, axis=-1)
-    shaped = [part.reshape(*flat.shape[:-1], *leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    shaped = [part.reshape((*flat.shape[:-1], *leaf.shape)) for part, leaf in zip(parts, leaves, strict=True)]
     return jax.tree.unflatten(treedef, [part[()] if part.ndim == 0 else part for part in shaped])
 
 

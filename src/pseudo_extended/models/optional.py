@@ -12,4 +12,4 @@ def require(module: str, package: str, what: str) -> Any:
         missing = (error.name or "").split(".")[0]
         if missing != module.split(".")[0]:
             raise  # it is there, and broken: what it says is the thing to know
-        raise ImportError(f"{what} needs {package}, which is not installed: pip install {package}") from error
+        raise ImportError(f"{what} needs {package}; install it with `pip install {package}`.") from error
