@@ -8,15 +8,25 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: demo test test-all lint types layers unit runs typed-tests proofs install install-dev benchmark compare clean
+.PHONY: demo test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev benchmark compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
 
 test: install-dev lint types layers unit runs typed-tests proofs ## Everything that CI runs
 
-test-all: test ## ... and the slow tests
-	$(TYPED) -m slow tests
+test-all: test test-versions ## ... and the slow tests
+	$(PIP) --editable '.[stan]'
+	$(TYPED) -m slow --ignore tests/models tests
+	$(PYTEST) -m slow tests/models
+
+# Python 3.12 and later have PyMC 6, ArviZ 1 and a newer JAX: a venv of its own for each that is on the machine.
+test-versions: ## The unit tests and those of the adapters under every other Python that there is
+	@for python in python3.12 python3.13; do \
+		if $$python --version > /dev/null 2>&1; then \
+			echo "== $$($$python --version)" && $(MAKE) unit PYTHON=$$python VENV=$(VENV)-$$python || exit 1; \
+		else echo "== $$python is not on this machine: skipped"; fi; \
+	done
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -31,7 +41,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@echo "== installing the tools of the tests"
+	@echo "== installing the tools of the tests, and PyMC and NumPyro (about a minute and a half)"
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
@@ -68,4 +78,4 @@ compare: install ## Ours beside the paper's target under Stan; needs a C++ compi
 	$(BIN)/python benchmarks/paper_vs_ours.py
 
 clean:
-	rm -rf $(VENV) .venv-ci output .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-python3.* .venv-ci output .pytest_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""A hierarchical model with a funnel, in PyMC: groups that the data hardly know, with a spread that they do not know."""
+"""A hierarchical model with a funnel, in PyMC: groups that the data hardly know, and a spread that nobody knows."""
 
 import numpy as np
 import pymc as pm

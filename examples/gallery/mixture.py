@@ -1,4 +1,4 @@
-"""A mixture of two normals in PyMC: which group is called the first is anybody's guess, and both guesses weigh the same."""
+"""A mixture of two normals in PyMC: which group is called the first is anybody's guess, and both guesses weigh alike."""
 
 import numpy as np
 import pymc as pm

@@ -1,4 +1,4 @@
-"""mRNA transfection (Ballnus et al. 2017, model M1a) in NumPyro: the rates of decay can change places, and nothing tells.
+"""mRNA transfection (Ballnus et al. 2017, model M1a) in NumPyro: two rates can change places, and nothing tells.
 
 Reads mrna.csv in the directory that PSEUDO_EXTENDED_DATA names (from the example data of Pigeons.jl); without it, data
 are simulated.

@@ -40,16 +40,45 @@ def test_a_good_model_is_good_and_the_list_is_printed(capsys):
     ("model", "what", "verdict"),
     [
         (lambda: target(factor=2.0), "prior", "bad"),
-        (lambda: target(log_prior=lambda p: -p["s"]), "prior", "bad"),
-        (lambda: target(log_likelihood=lambda p: -((p["a"][0] + p["a"][1]) ** 2) - p["s"] ** 2), "parameters", "doubtful"),
-        (lambda: target(log_likelihood=lambda p: -(p["a"][0] ** 2) - p["s"] ** 2), "parameters", "doubtful"),
+        pytest.param(lambda: target(log_prior=lambda p: -p["s"]), "prior", "bad", marks=pytest.mark.slow),
+        (
+            lambda: target(log_likelihood=lambda p: -((p["a"][0] + p["a"][1]) ** 2) - p["s"] ** 2),
+            "parameters",
+            "doubtful",
+        ),
+        pytest.param(
+            lambda: target(log_likelihood=lambda p: -(p["a"][0] ** 2) - p["s"] ** 2),
+            "parameters",
+            "doubtful",
+            marks=pytest.mark.slow,
+        ),
         (lambda: pe.Target(lambda x: -(x[0] ** 2), np.zeros(2)), "parameters", "bad"),
-        (lambda: pe.Target(lambda x: -jnp.sum(jnp.log1p(x**2)) / 4, np.zeros(2)), "tails", "doubtful"),
+        pytest.param(
+            lambda: pe.Target(lambda x: -jnp.sum(jnp.log1p(x**2)) / 4, np.zeros(2)),
+            "tails",
+            "doubtful",
+            marks=pytest.mark.slow,
+        ),
         (lambda: pe.Target(pe.from_numpy(lambda x: -x @ x, lambda x: -x), np.zeros(2)), "differences", "bad"),
-        (lambda: pe.Target(pe.from_numpy(lambda x: -x @ x), np.zeros(2)), "gradient", "doubtful"),
-        (lambda: pe.Target(lambda x: jnp.sum(jnp.where(x > 0, -x, -jnp.inf)), np.zeros(2)), "density", "doubtful"),
+        pytest.param(
+            lambda: pe.Target(pe.from_numpy(lambda x: -x @ x), np.zeros(2)),
+            "gradient",
+            "doubtful",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            lambda: pe.Target(lambda x: jnp.sum(jnp.where(x > 0, -x, -jnp.inf)), np.zeros(2)),
+            "density",
+            "doubtful",
+            marks=pytest.mark.slow,
+        ),
         (lambda: pe.Target(lambda x: jnp.sum(jnp.log(-jnp.abs(x))), np.zeros(2)), "density", "bad"),
-        (lambda: pe.Target(lambda x: -jnp.sum(x.astype(jnp.float32) ** 2), np.zeros(2)), "shapes", "doubtful"),
+        pytest.param(
+            lambda: pe.Target(lambda x: -jnp.sum(x.astype(jnp.float32) ** 2), np.zeros(2)),
+            "shapes",
+            "doubtful",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_is_wrong_is_found(model, what, verdict):

@@ -26,7 +26,7 @@ def in_jax(x):
     return jnp.logaddexp(-0.5 * jnp.sum((x - 3) ** 2), -0.5 * jnp.sum((x + 3) ** 2))
 
 
-@pytest.mark.parametrize("vectorised", [False, True])
+@pytest.mark.parametrize("vectorised", [pytest.param(False, marks=pytest.mark.slow), True])
 class TestDerivatives:
     def test_agree_with_jax_to_second_order_under_vmap(self, vectorised, x64):
         function = pe.from_numpy(log_density, gradient, vectorised=vectorised)
@@ -89,7 +89,7 @@ class TestNoGradient:
 
     def test_hidden_in_another_function_it_still_refuses(self, x64):
         hidden = pe.from_numpy(log_density)
-        with pytest.raises(TypeError, match="pe.RandomWalk"):
+        with pytest.raises(TypeError, match=r"pe\.RandomWalk"):
             jax.grad(lambda p: hidden(p["x"]))({"x": jnp.zeros(2)})
 
     def test_a_random_walk_works(self):
@@ -133,6 +133,7 @@ class TestFunctionsThatRaise:
         [complaint] = [sentence for sentence in result.warnings if "negative" in sentence]
         assert_sentence(complaint, "ArithmeticError", "density zero", "times")
 
+    @pytest.mark.slow
     def test_a_gradient_that_raises_is_a_rejection(self):
         def steep(x):
             if x[0] > 0.5:
@@ -144,10 +145,11 @@ class TestFunctionsThatRaise:
         assert np.all(result.points <= 0.5)
 
     @pytest.mark.parametrize("value", [None, "high", np.zeros(3), [1.0, 2.0]])
-    def test_what_is_no_number_is_named(self, value):
-        with pytest.raises((ValueError, TypeError)) as error:
-            pe.sample(pe.from_numpy(lambda x: value), np.zeros(2), method=pe.Plain(pe.RandomWalk()), **CHEAP)
-        assert_sentence(error, "log_density")
+    def test_what_is_no_number_is_named(self, value, x64):
+        function = pe.from_numpy(lambda x: value)
+        assert np.isnan(function(jnp.zeros(2)))
+        [complaint] = function.complaints()
+        assert_sentence(complaint, "log_density", "must")
 
 
 @pytest.mark.parametrize("options", [{"gradient": 3}, {"vectorised": "yes"}])

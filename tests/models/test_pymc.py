@@ -47,15 +47,16 @@ def test_density_and_its_parts_are_pymcs(model, target, x64):
     position = target.base.sampler(jax.random.key(1))
     u = target.unconstrain(position)
     point = {model.rvs_to_values[rv].name: np.asarray(position[rv.name]) for rv in model.free_RVs}
+    quick = {"mode": "FAST_COMPILE", "on_unused_input": "ignore"}
     for ours, theirs in (
         (target.path_point(u).log_base, model.varlogp),
         (target.path_point(u).delta, model.datalogp),
         (target.log_target(u), model.logp()),
     ):
-        exact = theirs.eval({model.rvs_to_values[rv]: point[model.rvs_to_values[rv].name] for rv in model.free_RVs})
-        np.testing.assert_allclose(ours, exact, rtol=1e-8)
+        np.testing.assert_allclose(ours, model.compile_fn(theirs, **quick)(point), rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_prior_is_the_base_and_its_draws_fit(target):
     found = pe.check(target, show=False)
     assert found["prior"].verdict == "good", found["prior"]
@@ -135,6 +136,7 @@ def test_where_the_split_does_not_exist():
     assert pe.from_pymc(prior_only).base is None
 
 
+@pytest.mark.slow
 def test_draws_that_do_not_fit_a_transform_are_not_used():
     with pm.Model() as model:
         ordered = pm.distributions.transforms.ordered
@@ -166,15 +168,15 @@ def test_an_operation_without_jax_or_gradient_is_called_in_python():
     assert abs(right.value - 0.5) < 5 * right.standard_error < 0.3
 
 
-def test_import_leaves_flags_and_precision_alone():
+@pytest.mark.parametrize("flags", ["--xla_backend_optimization_level=0", pytest.param(None, marks=pytest.mark.slow)])
+def test_import_leaves_flags_and_precision_alone(flags):
     code = (
         "import os, jax, pymc as pm, pseudo_extended as pe\n"
         "with pm.Model() as model: pm.Normal('y', pm.Normal('mu'), 1, observed=1.0)\n"
         "pe.from_pymc(model)\n"
         "print(os.environ.get('XLA_FLAGS'), jax.config.read('jax_enable_x64'), len(jax.devices()))"
     )
-    for flags in (None, "--xla_backend_optimization_level=0"):
-        environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
-        environment |= {} if flags is None else {"XLA_FLAGS": flags}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-        assert done.stdout.split() == [str(flags), "False", "1"]
+    environment = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    environment |= {} if flags is None else {"XLA_FLAGS": flags}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(flags), "False", "1"]
