@@ -22,10 +22,13 @@ test-all: test test-versions ## ... and the slow tests
 
 # Python 3.12 and later have PyMC 6, ArviZ 1 and a newer JAX: a venv of its own for each that is on the machine.
 test-versions: ## The unit tests and those of the adapters under every other Python that there is
-	@for python in python3.12 python3.13; do \
-		if $$python --version > /dev/null 2>&1; then \
-			echo "== $$($$python --version)" && $(MAKE) unit PYTHON=$$python VENV=$(VENV)-$$python || exit 1; \
-		else echo "== $$python is not on this machine: skipped"; fi; \
+	@for minor in 12 13; do found=; \
+		for python in python3.$$minor $(HOME)/.pyenv/versions/3.$$minor.*/bin/python; do \
+			if [ -z "$$found" ] && $$python --version > /dev/null 2>&1; then found=$$python; fi; \
+		done; \
+		if [ -z "$$found" ]; then echo "== Python 3.$$minor is not on this machine: skipped"; continue; fi; \
+		echo "== $$($$found --version)"; \
+		$(MAKE) unit PYTHON=$$found VENV=$(VENV)-3.$$minor || exit 1; \
 	done
 
 install: $(VENV)/.installed
@@ -78,4 +81,4 @@ compare: install ## Ours beside the paper's target under Stan; needs a C++ compi
 	$(BIN)/python benchmarks/paper_vs_ours.py
 
 clean:
-	rm -rf $(VENV) $(VENV)-python3.* .venv-ci output .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* .venv-ci output .pytest_cache .ruff_cache .hypothesis

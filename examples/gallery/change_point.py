@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import numpyro
 import numpyro.distributions as dist
+import pandas as pd
 from compare import nuts_of_numpyro, show
 
 rng = np.random.default_rng(10)
@@ -26,5 +27,11 @@ def model(level: np.ndarray = LEVEL) -> None:
 NAMES = ["is_early", "when", "before", "after", "noise"]
 """All of them depend on the mode but the last: with it stuck, NUTS has them wrong, and the chains disagree."""
 
+
+def main() -> pd.DataFrame:
+    """Both, side by side."""
+    return show(lambda draws: nuts_of_numpyro(model, draws=draws), model, NAMES)
+
+
 if __name__ == "__main__":
-    show(lambda draws: nuts_of_numpyro(model, draws=draws), model, NAMES)
+    main()

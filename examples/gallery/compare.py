@@ -61,18 +61,29 @@ def _ess(chains: np.ndarray) -> float:
     return float(np.asarray(arviz.ess(chains))) if np.ptp(chains) else chains.size
 
 
-def show(nuts: Any, target: Any, names: list[str], *, draws: int = DRAWS, seed: int = SEED) -> pd.DataFrame:
-    """Run both, print the table and how long they took, and return it. `nuts` is a function that runs NUTS."""
+def show(
+    nuts: Any,
+    target: Any,
+    names: list[str],
+    *,
+    draws: int = DRAWS,
+    method: pe.IndexGibbs | None = None,
+    our_draws: int | None = None,
+    seed: int = SEED,
+) -> pd.DataFrame:
+    """Run both, print the table and how long they took, and return it. `nuts` is a function that runs NUTS.
+
+    A draw of ours is far cheaper than one of NUTS where it is hard for NUTS, so `our_draws` may be more.
+    """
+    ours: dict[str, Any] = {"draws": our_draws or draws, "method": method}
     if "--quick" in sys.argv:  # so that a test can see in seconds that the page runs
-        draws, options = 20, {"warmup": 20, "method": pe.Plain(pe.HMC(2)), "chains": 2}
-    else:
-        options = {}
+        draws, ours = 20, {"draws": 20, "warmup": 20, "method": pe.Plain(pe.HMC(2)), "chains": 2}
     began = time.perf_counter()
     theirs = nuts(draws=draws)
     between = time.perf_counter()
-    ours = pe.sample(target, draws=draws, seed=seed, progress=False, **options)
-    compared = table(theirs, ours, names)
+    result = pe.sample(target, seed=seed, progress=False, **ours)
+    compared = table(theirs, result, names)
     print(compared.to_string(float_format=lambda number: f"{number:.3g}"))
     print(f"NUTS took {between - began:.0f} s, ours {time.perf_counter() - between:.0f} s, compilation included.")
-    print(*(f"  {note}" for note in ours.notes), *(f"! {warning}" for warning in ours.warnings), sep="\n")
+    print(*(f"  {note}" for note in result.notes), *(f"! {warning}" for warning in result.warnings), sep="\n")
     return compared

@@ -1,6 +1,7 @@
 """Eight schools (Rubin 1981) in PyMC: one mode and no trouble, so nothing may be lost."""
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 from compare import nuts_of_pymc, show
 
@@ -18,5 +19,11 @@ with pm.Model(coords={"school": SCHOOLS}) as model:
 
 NAMES = ["mu", "tau", "choate"]
 
+
+def main() -> pd.DataFrame:
+    """Both, side by side."""
+    return show(lambda draws: nuts_of_pymc(model, draws=draws), model, NAMES)
+
+
 if __name__ == "__main__":
-    show(lambda draws: nuts_of_pymc(model, draws=draws), model, NAMES)
+    main()

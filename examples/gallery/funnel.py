@@ -1,6 +1,7 @@
 """A hierarchical model with a funnel, in PyMC: groups that the data hardly know, and a spread that nobody knows."""
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 from compare import nuts_of_pymc, show
 
@@ -24,5 +25,11 @@ def build(*, centred: bool) -> pm.Model:
 model = build(centred=True)
 NAMES = ["log_spread", "is_narrow"]
 
+
+def main() -> pd.DataFrame:
+    """Both, side by side."""
+    return show(lambda draws: nuts_of_pymc(model, draws=draws), model, NAMES)
+
+
 if __name__ == "__main__":
-    show(lambda draws: nuts_of_pymc(model, draws=draws), model, NAMES)
+    main()

@@ -1,6 +1,7 @@
-"""A mixture of two normals in PyMC: which group is called the first is anybody's guess, and both guesses weigh alike."""
+"""A mixture of two normals in PyMC: which group is called the first is anybody's guess, and both weigh alike."""
 
 import numpy as np
+import pandas as pd
 import pymc as pm
 from compare import nuts_of_pymc, show
 
@@ -18,5 +19,11 @@ with pm.Model(coords={"group": ["first", "second"]}) as model:
 NAMES = ["first_is_left", "left", "width"]
 """The first is 1/2 by symmetry; the others do not depend on the labels, and NUTS has them right."""
 
+
+def main() -> pd.DataFrame:
+    """Both, side by side."""
+    return show(lambda draws: nuts_of_pymc(model, draws=draws), model, NAMES)
+
+
 if __name__ == "__main__":
-    show(lambda draws: nuts_of_pymc(model, draws=draws), model, NAMES)
+    main()
