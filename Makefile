@@ -68,7 +68,7 @@ runs: install-dev ## Whole runs against truth, and the examples
 	$(PYTEST) -m "not slow" tests/statistical tests/examples
 
 typed-tests: install-dev ## The contracts, with array shapes checked at run time
-	$(TYPED) -m "not slow" tests/contracts
+	$(QUICK) $(TYPED) -m "not slow" tests/contracts
 
 proofs: install-dev ## Exact invariance, and the planted bugs
 	$(QUICK) $(PYTEST) -m "not slow" tests/invariance

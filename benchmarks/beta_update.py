@@ -52,8 +52,8 @@ def main() -> None:
     print("| N × chains | gradients alone, µs | moves and refreshment, µs | index and temperatures, µs | / moves |")
     print("|---|---|---|---|---|")
     for num_particles, width in ((5, 1), (6, 2), (8, 2), (8, 4), (16, 2)):
-        method = pe.IndexGibbs(num_particles)
-        parameters = untuned(method.instrument, 2, dense=True)._replace(base=base)
+        parameters = untuned(pe.Tempered(0.0), 2, dense=True)
+        method = pe.IndexGibbs(num_particles, learned_base=base, parameters=parameters)
 
         def gradients(key: Any, x: Any) -> Any:
             del key
@@ -77,7 +77,7 @@ def main() -> None:
             return lambda key, states: jax.vmap(step)(jax.random.split(key, width), states)
 
         x = jnp.asarray(means[:num_particles])
-        chain = pe.IndexGibbs(num_particles, parameters=parameters).init(jax.random.key(0), problem.target, x)
+        chain = method.init(jax.random.key(0), problem.target, x)
         chains, xs = (jax.tree.map(lambda leaf: jnp.stack([leaf] * width), part) for part in (chain, x))  # noqa: B023
         bare, moving, drawing = (
             microseconds(many(step), start)

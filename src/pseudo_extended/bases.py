@@ -18,6 +18,8 @@ from pseudo_extended import checks
 from pseudo_extended.randomness import normals_and_uniforms
 
 LOG_2PI = float(np.log(2 * np.pi))
+SMALL_PRODUCT = 8
+"""Dimensions up to which a product of matrices is quicker element by element."""
 
 Unconstrain = Callable[[PyTree], Float[Array, " d"]]
 
@@ -120,8 +122,14 @@ class NormalMixture(AbstractBase):
     log_weights: Float[np.ndarray, " component"]
     means: Float[np.ndarray, "component d"]
     scales: Float[np.ndarray, "component d"] | Float[np.ndarray, "component d d"]
-    whiteners: Float[np.ndarray, "component d"] | Float[np.ndarray, "component d d"]
-    """Inverse scales: kept, because the density needs them at every step and the scales only for a draw."""
+    whiteners: Float[np.ndarray, "component d"] | Float[np.ndarray, "d all"]
+    """What the density needs at every step: inverse scales; of matrices, all side by side, so that one product of
+    matrices whitens a point for all components."""
+    offsets: Float[np.ndarray, "component d"]
+    """The whitened means, from the centre of all: far from zero, their digits would be lost."""
+    centre: Float[np.ndarray, " d"]
+    log_heights: Float[np.ndarray, " component"]
+    """The log densities of the components at their own means, with their weights."""
 
     def __init__(self, means: Any, scales: Any, weights: Any = None):
         self.means = checks.float_array("means of NormalMixture", means)
@@ -145,7 +153,6 @@ class NormalMixture(AbstractBase):
             )
         if not np.all((np.diagonal(self.scales, axis1=1, axis2=2) if dense else self.scales) > 0):
             raise ValueError(f"scales of NormalMixture must be positive; got {checks.describe(scales)}.")
-        self.whiteners = np.linalg.inv(self.scales) if dense else 1 / self.scales
         given = checks.float_array("weights of NormalMixture", np.ones(num_components) if weights is None else weights)
         if given.shape != (num_components,) or not np.all(given > 0):
             raise ValueError(
@@ -153,6 +160,22 @@ class NormalMixture(AbstractBase):
                 f"got {checks.describe(weights)}."
             )
         self.log_weights = np.log(given / given.sum())
+        self.centre = np.exp(self.log_weights) @ self.means
+        if dense:
+            inverse = np.linalg.inv(self.scales)
+            self.whiteners = np.ascontiguousarray(np.moveaxis(inverse, 2, 0).reshape(dim, -1))
+            self.offsets = np.einsum("kij,kj->ki", inverse, self.means - self.centre)
+            log_scale = np.sum(np.log(np.diagonal(self.scales, axis1=1, axis2=2)), axis=1)
+        else:
+            self.whiteners = 1 / self.scales
+            self.offsets = self.whiteners * (self.means - self.centre)
+            log_scale = np.sum(np.log(self.scales), axis=1)
+        self.log_heights = self.log_weights - log_scale - 0.5 * dim * LOG_2PI
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether the scales are matrices."""
+        return self.scales.ndim == 3
 
     @property
     def num_components(self) -> int:
@@ -162,14 +185,14 @@ class NormalMixture(AbstractBase):
     def log_density(self, u: Float[Array, " d"], position: PyTree, log_det: Float[Array, ""]) -> Float[Array, ""]:
         """The normalised log density."""
         del position, log_det
-        if self.whiteners.ndim == 3:
-            z = jnp.einsum("kij,kj->ki", self.whiteners, u - self.means)
-            log_scale = -jnp.sum(jnp.log(jnp.diagonal(self.whiteners, axis1=1, axis2=2)), axis=-1)
-        else:
-            z = self.whiteners * (u - self.means)
-            log_scale = -jnp.sum(jnp.log(jnp.asarray(self.whiteners)), axis=-1)
-        log_parts = self.log_weights - 0.5 * jnp.sum(z**2, axis=-1) - log_scale
-        return jax.nn.logsumexp(log_parts) - 0.5 * u.shape[0] * LOG_2PI
+        away = u - self.centre
+        if not self.is_dense:
+            whitened = self.whiteners * away
+        elif u.shape[0] > SMALL_PRODUCT:
+            whitened = (away @ self.whiteners).reshape(self.means.shape)
+        else:  # a call of the matrix product costs more than it saves
+            whitened = jnp.sum(away[:, None] * self.whiteners, axis=0).reshape(self.means.shape)
+        return jax.nn.logsumexp(self.log_heights - 0.5 * jnp.sum((whitened - self.offsets) ** 2, axis=-1))
 
     @property
     def can_sample(self) -> bool:

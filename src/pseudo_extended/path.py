@@ -11,6 +11,7 @@ and can be drawn from and integrated exactly. Putting g on t, and not on β, lea
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 
@@ -88,7 +89,7 @@ def _inverse_exponential(u: Float[Array, "*batch"], slope: Float[Array, "*batch"
 
 
 def even_lengths(
-    beta: Float[Array, " level"], length: Float[Array, " level"], num_cells: int
-) -> Float[Array, " {num_cells}+1"]:
+    beta: Float[np.ndarray, " level"], length: Float[np.ndarray, " level"], num_cells: int
+) -> Float[np.ndarray, " {num_cells}+1"]:
     """Nodes equally far apart in thermodynamic length, given the length of the path up to some levels of β."""
-    return jnp.interp(jnp.linspace(0.0, 1.0, num_cells + 1) * length[-1], length, beta)
+    return np.interp(np.linspace(0.0, 1.0, num_cells + 1) * length[-1], length, beta)

@@ -158,8 +158,8 @@ def prepared(case: Case, kernel) -> IndexGibbs:
         )
         knots = jnp.linspace(0.0, 1.0, NODES if is_free(case) else path.num_cells + 1)
         learned = None if case.learned is None else jax.tree.map(jnp.asarray, case.learned)
-        parameters = IndexParameters(learned, path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
-    return IndexGibbs(NUM_PARTICLES, kernel, case.instrument, parameters=parameters)
+        parameters = IndexParameters(path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
+    return IndexGibbs(NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters)
 
 
 def run(case: Case, kernel, num_steps=2):

@@ -60,15 +60,15 @@ def run(case: Case, kernel, step_sizes, log_density=None, dense=False):
 
 
 FIRST = list(CASES)[:2]
-ALIKE = ("cycle", "mixture", "MALA")
-"""Made of the others, or HMC with one step: beyond two cases they are left to `make test-all`."""
+FAST = {"cycle": FIRST, "mixture": FIRST, "MALA": FIRST, "NUTS": list(CASES)[::3]}
+"""Made of the others, HMC with one step, or slow to compile: their other cases are left to `make test-all`."""
 
 
 def pairs():
     """Every kernel × every case."""
     for case_name in CASES:
         for kernel_name in KERNELS:
-            slow = kernel_name in ALIKE and case_name not in FIRST
+            slow = case_name not in FAST.get(kernel_name, CASES)
             yield pytest.param(case_name, kernel_name, marks=pytest.mark.slow if slow else ())
 
 

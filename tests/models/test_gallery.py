@@ -1,4 +1,4 @@
-"""The gallery: every page's model is a target, every page runs, and ours agrees with the original library or the truth."""
+"""The gallery: every page is a target, every page runs, and ours agrees with the original library or the truth."""
 
 import importlib
 import subprocess

@@ -7,7 +7,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.analysis.travel import Travel, round_trips, sentences, travel
-from pseudo_extended.methods.preparation import Pilot, choose
+from pseudo_extended.methods.preparation import Pilot, choose, in_doubt
 from pseudo_extended.run.loop import milestones
 from pseudo_extended.warmup.temperatures import adapt_g, adapt_steps
 
@@ -88,6 +88,12 @@ class TestChoosing:
 
     def test_a_path_that_did_not_arrive_is_chosen_last(self):
         assert choose([pilot("arrived", 9.0, 0.0), pilot("did not", 1.0, 0.0, finished=False)]).name == "arrived"
+
+    def test_two_that_do_about_as_well_leave_a_doubt(self):
+        assert in_doubt(pilot("best", 5.0, 0.0), pilot("about as long", 6.0, 0.1))
+        assert not in_doubt(pilot("best", 5.0, 0.0), pilot("clearly longer", 7.0, 0.0))
+        assert not in_doubt(pilot("best", 0.5, 0.0), pilot("short as well", 0.6, 0.0))
+        assert not in_doubt(pilot("best", 5.0, 0.0), pilot("missed something", 5.5, -3.0))
 
 
 class TestAdaptation:

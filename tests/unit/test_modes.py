@@ -11,12 +11,13 @@ import pseudo_extended as pe
 from pseudo_extended.warmup.learned_base import (
     FAR_SHARE,
     broad_base,
+    mixed,
     mixture_base,
     moments_base,
     pad_components,
     refit,
 )
-from pseudo_extended.warmup.modes import Modes, ascend, curvature, distinct, merge
+from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -29,21 +30,6 @@ def draw(base, key):
     return base.draw(key, 2, lambda position: position)
 
 
-def test_ascents_end_at_modes():
-    problem = pe.problems.twenty_modes("a")
-    starts = problem.density.means + 0.3
-    ends, values = jax.vmap(lambda x: ascend(problem.target.log_target, x))(jnp.asarray(starts))
-    nearest = np.min(np.linalg.norm(np.asarray(ends)[:, None] - problem.density.means, axis=2), axis=1)
-    assert np.all(nearest < 0.05)
-    np.testing.assert_allclose(values, jax.vmap(problem.target.log_target)(ends))
-
-
-def test_an_ascent_of_a_density_that_is_not_finite_everywhere():
-    end, value = ascend(lambda x: jnp.sum(jnp.where(x > 0, jnp.log(x) - x, jnp.nan)), jnp.array([0.1, 5.0]))
-    np.testing.assert_allclose(end, 1.0, atol=1e-2)  # the ascent ends where a step gains less than 1e-6
-    np.testing.assert_allclose(value, -2.0, atol=1e-4)
-
-
 @pytest.mark.parametrize("dense", [True, False])
 def test_curvature(dense):
     matrix = np.array([[3.0, 1.0], [1.0, 2.0]])
@@ -53,7 +39,7 @@ def test_curvature(dense):
 
 def test_distinct_counts_hits_and_drops_what_is_not_finite():
     x = np.array([[0.0], [1.0], [1.0 + 1e-9], [np.nan], [5.0]])
-    kept, hits = distinct(x, np.array([1.0, 3.0, 2.9, 7.0, -np.inf]), 10)
+    kept, hits = distinct(x, np.array([1.0, 3.0, 2.9, 7.0, -np.inf]))
     np.testing.assert_array_equal(kept, [1, 0])
     np.testing.assert_array_equal(hits, [2, 1])
 
@@ -71,6 +57,13 @@ def test_merge_joins_what_lies_within_a_mode_and_bounds_flat_directions():
 def test_laplace_mass_of_a_normal_is_its_mass():
     modes = Modes(np.zeros((1, 2)), np.zeros(1), np.diag([4.0, 0.25])[None], np.ones(1, int))
     np.testing.assert_allclose(modes.log_mass, np.log(2 * np.pi))
+
+
+def test_half_of_each_base():
+    one, other = (pe.NormalMixture([[centre, 0.0]], [np.eye(2)], [1.0]) for centre in (-1.0, 2.0))
+    x = np.random.default_rng(0).normal(size=(5, 2))
+    expected = np.logaddexp(log_density_of(one, x), log_density_of(other, x)) - np.log(2)
+    np.testing.assert_allclose(log_density_of(mixed(one, other), x), expected)
 
 
 TWO = Modes(

@@ -19,8 +19,7 @@ from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.bases import Normal
-from pseudo_extended.compiled import Job, compile_once
+from pseudo_extended.bases import AbstractBase, Normal
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels import HMC, AbstractKernel
 from pseudo_extended.kernels.path_moves import MoveInfo, PathState, evaluator, move, refresh
@@ -101,8 +100,9 @@ class IndexGibbs(AbstractPreparedMethod):
     base: str = eqx.field(static=True)
     metric: str = eqx.field(static=True)
     width: int = eqx.field(static=True)
+    learned_base: AbstractBase | None
     parameters: IndexParameters | None
-    """What `prepare` learned."""
+    """What `prepare` learned: the base, which stays as it is, and what warm-up goes on to tune in each chain."""
 
     def __init__(
         self,
@@ -113,6 +113,7 @@ class IndexGibbs(AbstractPreparedMethod):
         base: str = "auto",
         metric: str = "auto",
         width: int = 2,
+        learned_base: AbstractBase | None = None,
         parameters: IndexParameters | None = None,
     ):
         fixed = isinstance(instrument, (Ladder, Fixed))
@@ -136,6 +137,7 @@ class IndexGibbs(AbstractPreparedMethod):
         self.base = checks.choice("base", base, ("auto", "target"))
         self.metric = checks.choice("metric", metric, ("auto", "diagonal", "dense"))
         self.width = checks.integer("width", width, minimum=1, maximum=1024)
+        self.learned_base = learned_base
         self.parameters = parameters
 
     @property
@@ -178,8 +180,6 @@ class IndexGibbs(AbstractPreparedMethod):
             dense=self._dense(target.dim),
         )
         prepared = prepare_path(key, preparation, target, x[0], say)
-        [tune] = compile_once(Job(lambda annealed: tuned(self.instrument, annealed), (prepared.annealed,)))
-        parameters = IndexParameters(jax.tree.map(jnp.asarray, prepared.base), *tune(prepared.annealed))
         num_particles, notes = self.num_particles, prepared.notes
         if self.chooses_particles:
             num_particles = particles_for(float(prepared.annealed.length[-1]), target.dim)
@@ -191,7 +191,8 @@ class IndexGibbs(AbstractPreparedMethod):
             base=self.base,
             metric=self.metric,
             width=self.width,
-            parameters=parameters,
+            learned_base=jax.tree.map(jnp.asarray, prepared.base),
+            parameters=IndexParameters(*tuned(self.instrument, prepared.annealed)),
         )
         return Prepared(method, prepared.starts(key, x.shape[0], num_particles), notes)
 
@@ -200,7 +201,7 @@ class IndexGibbs(AbstractPreparedMethod):
         parameters = self.parameters
         if parameters is None:
             parameters = untuned(self.instrument, target.dim, dense=self._dense(target.dim))
-        points = jax.vmap(self._evaluator(target, parameters))(x)
+        points = jax.vmap(self._evaluator(target))(x)
         zeros = jnp.zeros(self.num_particles)
         nobody = jnp.zeros(self.num_particles, bool)
         share = jnp.zeros(parameters.path.num_cells)
@@ -218,11 +219,11 @@ class IndexGibbs(AbstractPreparedMethod):
         beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
         step_size = jnp.exp(on_path(parameters.log_step, t))
         scale = parameters.scale[parameters.knot(t)]
-        evaluate = self._evaluator(target, parameters)
+        evaluate = self._evaluator(target)
         points, moved = move(key_move, self.kernel, evaluate, state.points, beta, step_size, scale)
         num_evaluations = jnp.sum(moved.num_evaluations).astype(int)
         rate, fresh_log_mass = jnp.zeros_like(t), jnp.zeros_like(t)
-        own = self._own_target(target, parameters)
+        own = self._own_target(target)
         if own.base is not None and own.base.can_sample:
             points, rate, delta = refresh(key_refresh, own.draw_base, evaluate, points, beta)
             num_evaluations = num_evaluations + self.num_particles
@@ -266,7 +267,7 @@ class IndexGibbs(AbstractPreparedMethod):
             "move_acceptance": info.move.acceptance_rate,
             "refresh_acceptance": info.refresh_rate,
         }
-        base = target.base if self.parameters is None or self.parameters.base is None else self.parameters.base
+        base = self._own_target(target).base
         if self.is_free and beta_range(self.instrument) == (0.0, 1.0) and base is not None:
             top, bottom = _evidence(state, from_base=base.can_sample)
             statistics |= {"evidence_top": top, "evidence_bottom": bottom}
@@ -301,11 +302,11 @@ class IndexGibbs(AbstractPreparedMethod):
         index = jnp.minimum(jnp.sum(cumulative <= uniform[0] * cumulative[-1]), self.num_particles - 1)
         return IndexState(points, t, index, log_weight, info)
 
-    def _own_target(self, target: Target, parameters: IndexParameters) -> Target:
-        return target if parameters.base is None else target.with_base(parameters.base)
+    def _own_target(self, target: Target) -> Target:
+        return target if self.learned_base is None else target.with_base(self.learned_base)
 
-    def _evaluator(self, target: Target, parameters: IndexParameters) -> Any:
-        return evaluator(self._own_target(target, parameters), gradient=self.kernel.uses_gradient)
+    def _evaluator(self, target: Target) -> Any:
+        return evaluator(self._own_target(target), gradient=self.kernel.uses_gradient)
 
     def _dense(self, dim: int) -> bool:
         return self.metric == "dense" or (self.metric == "auto" and dim <= DENSE_METRIC_UP_TO)

@@ -1,4 +1,4 @@
-"""What index Gibbs learns: the base, the path with its g, and step sizes and metrics along it."""
+"""What index Gibbs tunes: the path with its g, and step sizes and metrics along it."""
 
 from typing import NamedTuple
 
@@ -6,21 +6,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from pseudo_extended.bases import AbstractBase
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels.path_moves import Scale
 from pseudo_extended.path import Path
 from pseudo_extended.warmup.annealing import Annealed, path_from, tuning_at, tuning_from
 
-NUM_CELLS = 32
+NUM_CELLS = 16
 NUM_KNOTS = 9
 
 
 class IndexParameters(NamedTuple):
-    """What the pilot and warm-up learn; frozen when the draws begin."""
+    """What the pilot begins and warm-up goes on to tune; frozen when the draws begin."""
 
-    base: AbstractBase | None
-    """A learned base; None for the target's own."""
     path: Path
     log_step: Float[Array, " knot"]
     scale: Scale
@@ -57,7 +54,7 @@ def tuned(instrument: AbstractInstrument, annealed: Annealed) -> tuple[Path, Flo
     if isinstance(instrument, Tempered):
         return path_from(annealed, NUM_CELLS, instrument.beta_max), *tuning_from(annealed, NUM_KNOTS)
     path = fixed_path(instrument)
-    return path, *tuning_at(annealed, path.beta)
+    return path, *tuning_at(annealed, np.asarray(path.beta))
 
 
 def untuned(instrument: AbstractInstrument, dim: int, *, dense: bool) -> IndexParameters:
@@ -71,7 +68,7 @@ def untuned(instrument: AbstractInstrument, dim: int, *, dense: bool) -> IndexPa
         num_knots = path.num_cells + 1
     unit = jnp.eye(dim) if dense else jnp.ones(dim)
     log_step = jnp.full(num_knots, jnp.log(0.5) - 0.25 * jnp.log(dim))
-    return IndexParameters(None, path, log_step, jnp.broadcast_to(unit, (num_knots, *unit.shape)))
+    return IndexParameters(path, log_step, jnp.broadcast_to(unit, (num_knots, *unit.shape)))
 
 
 def particles_for(length: float, dim: int) -> int:

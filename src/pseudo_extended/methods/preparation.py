@@ -22,21 +22,12 @@ from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
 from pseudo_extended.kernels.path_moves import evaluator
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.annealing import Annealed, anneal
-from pseudo_extended.warmup.learned_base import broad_base, mixture_base, pad_components, refit
-from pseudo_extended.warmup.modes import Modes, ascend, curvature, distinct, merge
+from pseudo_extended.warmup.learned_base import broad_base, mixed, mixture_base, pad_components, refit
+from pseudo_extended.warmup.mode_search import DENSE_UP_TO, MAX_MODES, MAX_UNSEEN, ModeSearch
 
 NUM_POINTS = 256
 """The population that is annealed, in four islands."""
 NUM_ISLANDS = 4
-NUM_ASCENTS = 512
-"""In each of three rounds; a quarter of it in more than 50 dimensions, or for functions called in Python. A narrow mode
-beside a wide one has a small basin in ten dimensions already: with 128 ascents, two normals of scales 1 and 0.5 were
-not both found."""
-MAX_MODES = 40
-MAX_UNSEEN = 0.5
-"""With more ascents than this in modes of their own, the modes cannot be listed."""
-DENSE_UP_TO = 50
-"""Dimensions for which components have full covariances."""
 
 
 class Preparation(NamedTuple):
@@ -102,34 +93,44 @@ def prepare_path(
     """Learn the base if there is none, and the path from it to the target."""
     key_starts, key_pilots = jax.random.split(key)
     keys = iter(jax.random.split(key_pilots, 8))
-    annealed = _Annealer(preparation, target, x)
+    anneal_from = _Annealer(preparation, target, x)
     if not preparation.learns_base:
         say("annealing along the path")
-        pilot = annealed(next(keys), None, _name_of_own(target))
+        pilot = anneal_from(None, next(keys), _name_of_own(target))
         return PreparedPath(None, pilot.annealed, (pilot.says(),))
+    search = ModeSearch(target, gradient=preparation.kernel.uses_gradient)
+    say("compiling the pilot")
+    search.programs = anneal_from.compile_beside(search.jobs)
     say("looking for modes")
-    search = _Search(target, gradient=preparation.kernel.uses_gradient)
     modes = search.from_starts(key_starts, x)
     say("annealing from a broad normal")
-    broad = annealed(next(keys), broad_base(modes), "a broad normal")
+    broad = anneal_from(broad_base(modes), next(keys), "a broad normal")
     candidates = [broad]
     if target.base is not None and target.base.can_sample:
         say("annealing from the prior")
-        candidates.append(annealed(next(keys), None, "the prior"))
+        candidates.append(anneal_from(None, next(keys), "the prior"))
     population = np.asarray(broad.annealed.population.x)
     modes = search.again(modes, population)
+    notes = []
     if modes.unseen <= MAX_UNSEEN:
         name = "a normal at the one mode" if len(modes.x) == 1 else f"a mixture at {min(len(modes.x), MAX_MODES)} modes"
         say(f"annealing from {name}")
-        candidates.append(annealed(next(keys), mixture_base(modes, population, MAX_MODES), name))
-    best = choose(candidates)
-    notes = [pilot.says() for pilot in candidates]
-    if modes.unseen > MAX_UNSEEN:
+        listed = anneal_from(mixture_base(modes, population, MAX_MODES), next(keys), name)
+        candidates.append(listed)
+    else:
         notes.append(f"{modes.unseen:.0%} of the ascents ended in a mode of their own: the modes cannot be listed.")
-    if best.base is not None:
+    notes = [*(pilot.says() for pilot in candidates), *notes]
+    best = choose(candidates)
+    rival = next((pilot for pilot in candidates if in_doubt(best, pilot)), None)
+    if rival is not None and best.base is not None and rival.base is not None:
+        say("annealing from two bases, mixed")
+        both = anneal_from(mixed(best.base, rival.base), next(keys), f"{best.name} and {rival.name}, half each")
+        notes.extend([f"{best.name} and {rival.name} do about as well.", both.says()])
+        best = both if both in fair([*candidates, both]) else best
+    elif best.base is not None:
         say("annealing once more")
         base = refit(best.base, np.asarray(best.annealed.population.x), is_broad=best is broad)
-        again = annealed(next(keys), base, f"{best.name}, refitted")
+        again = anneal_from(base, next(keys), f"{best.name}, refitted")
         notes.append(again.says())
         best = choose([best, again])
     notes.append(f"chosen: {best.name}.")
@@ -137,102 +138,24 @@ def prepare_path(
     return PreparedPath(base, best.annealed, tuple(notes))
 
 
-def choose(candidates: list[Pilot]) -> Pilot:
-    """The shortest path among those that miss nothing: whose evidence is not clearly below the highest."""
+def fair(candidates: list[Pilot]) -> list[Pilot]:
+    """Those that reached the target and missed nothing: whose evidence is not clearly below the highest."""
     highest = max(candidates, key=lambda pilot: pilot.log_z - 2 * pilot.error)
-    fair = [
+    return [
         pilot
         for pilot in candidates
         if pilot.log_z > highest.log_z - 0.5 - 3 * np.hypot(pilot.error, highest.error) and pilot.annealed.finished
-    ]
-    return min(fair or [highest], key=lambda pilot: pilot.length)
+    ] or [highest]
 
 
-class _Search:
-    """Ascents and curvatures for one target, each compiled once."""
+def choose(candidates: list[Pilot]) -> Pilot:
+    """The shortest path among the fair ones."""
+    return min(fair(candidates), key=lambda pilot: pilot.length)
 
-    def __init__(self, target: Target, *, gradient: bool):
-        self.dim = target.dim
-        is_dear = target.dim > DENSE_UP_TO or bool(target.host_functions)
-        self.num_ascents = NUM_ASCENTS // 4 if is_dear else NUM_ASCENTS
-        self.dense = target.dim <= DENSE_UP_TO
-        self.target = target
-        self.gradient = gradient
-        if gradient:
-            starts, places = (jnp.zeros((size, self.dim)) for size in (self.num_ascents, 2 * MAX_MODES))
-            self.climb, self.curve = compile_once(
-                Job(jax.vmap(partial(ascend, target.log_target)), (starts,)),
-                Job(jax.vmap(partial(curvature, target.log_target, dense=self.dense)), (places,)),
-            )
 
-    def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
-        """Two rounds: from starts at all scales around the user's (and from the base), then around what was found."""
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        starts = self._around(rng, x, 10 ** rng.uniform(-1, 2, size=(self.num_ascents, 1)))
-        if self.target.base is not None and self.target.base.can_sample:
-            keys = jax.random.split(key, self.num_ascents // 2)
-            starts[: len(keys)] = np.asarray(jax.vmap(self.target.draw_base)(keys))
-        if not self.gradient:
-            return self._unclimbed(starts)
-        ends, values = self._climb(starts)
-        good = np.isfinite(values) & np.all(np.isfinite(ends), axis=1)
-        found = ends[good] if good.any() else x
-        # Wild ends are common (a plateau, a flat tail): the middle of what was found decides where to look again, at
-        # scales around its spread and its distance from the start.
-        low, middle, high = np.quantile(found, [0.1, 0.5, 0.9], axis=0)
-        away = np.sqrt(np.mean((middle - x.mean(axis=0)) ** 2))
-        spread = np.maximum(high - low, away + 1e-2 * np.abs(middle) + 1e-2)
-        scales = spread * 10 ** rng.uniform(-0.5, 0.5, size=(self.num_ascents, 1))
-        second = self._around(rng, np.concatenate([x, np.tile(middle, (len(x), 1))]), scales)
-        more_ends, more_values = self._climb(second)
-        return self._modes(np.concatenate([ends, more_ends]), np.concatenate([values, more_values]))
-
-    def _around(self, rng: np.random.Generator, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        chosen = centres[rng.integers(len(centres), size=self.num_ascents)]
-        return chosen + scales * rng.normal(size=chosen.shape)
-
-    def again(self, modes: Modes, population: Float[np.ndarray, "point d"]) -> Modes:
-        """More ascents, from points of the target, as a pilot sees it; its modes count as hits of those found."""
-        if not self.gradient:
-            return self._unclimbed(population)
-        used = min(len(population), self.num_ascents)
-        ends, values = self._climb(population[np.arange(self.num_ascents) % used])
-        ends, values = ends[:used], values[:used]  # the rest are repetitions, which only fill the program
-        old = np.repeat(modes.x, np.maximum(modes.num_hits, 1), axis=0)
-        old_values = np.repeat(modes.log_density, np.maximum(modes.num_hits, 1))
-        return self._modes(np.concatenate([ends, old]), np.concatenate([values, old_values]))
-
-    def _climb(self, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ends, values = self.climb(jnp.asarray(starts))
-        return np.asarray(ends), np.asarray(values)
-
-    def _modes(self, ends: np.ndarray, values: np.ndarray) -> Modes:
-        kept, hits = distinct(ends, values, MAX_MODES * 2)
-        if len(kept) == 0:
-            raise ValueError(
-                "no ascent of the log density ended at a finite value: the density seems to have no mode. Give the "
-                "target a base, such as base=pe.Normal(mean, scale), or choose method=pe.Plain() to see what it does."
-            )
-        places = np.zeros((MAX_MODES * 2, self.dim))
-        places[: len(kept)] = ends[kept]
-        curvatures = np.asarray(self.curve(jnp.asarray(places)))[: len(kept)]
-        # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one
-        # such place, as the other directions say.
-        near_top = ends[kept][values[kept] > values[kept][0] - 50 - 5 * self.dim]
-        diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
-        with np.errstate(divide="ignore", invalid="ignore"):
-            local = np.nanmedian(np.where(diagonal > 0, diagonal, np.nan) ** -0.5, axis=0)
-        widest = np.fmax(2 * np.std(near_top, axis=0), 3 * np.nan_to_num(local, nan=0.0))
-        widest = np.where(widest > 0, widest, 1 + np.abs(ends[kept[0]]))
-        return merge(ends[kept], values[kept], curvatures, hits, widest)
-
-    def _unclimbed(self, points: np.ndarray) -> Modes:
-        """Without gradients: the points themselves, as one place with their covariance."""
-        covariance = np.cov(points.T).reshape(self.dim, self.dim)
-        values = np.asarray(jax.vmap(self.target.log_target)(jnp.asarray(points)))
-        best = points[int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))]
-        covariance = covariance if self.dense else np.diagonal(covariance)
-        return Modes(best[None], np.max(values)[None], covariance[None], np.ones(1, int))
+def in_doubt(best: Pilot, other: Pilot) -> bool:
+    """Whether another base would do about as well, on a path that is long enough for the choice to matter."""
+    return other is not best and other in fair([best, other]) and 1 < other.length < 1.25 * best.length
 
 
 class _Annealer:
@@ -244,17 +167,31 @@ class _Annealer:
             kernel = HMC(8, target_acceptance=float(kernel.target_acceptance[0]))
         self.kernel, self.preparation, self.target = kernel, preparation, target
         self.x = jnp.asarray(x)
+        self.num_components = 8 if target.dim > 16 else MAX_MODES + 8
+        """A multiple of it: the programs for many dimensions are worth keeping small."""
         self.programs: dict[Any, Callable[..., Annealed]] = {}
 
-    def __call__(self, key: Key[Array, ""], base: NormalMixture | None, name: str) -> Pilot:
+    def __call__(self, base: NormalMixture | None, key: Key[Array, ""], name: str) -> Pilot:
         """One pass."""
-        padded = None if base is None else pad_components(base, 8 if self.target.dim > 16 else MAX_MODES + 8)
+        padded = None if base is None else pad_components(base, self.num_components)
         arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, padded))
         shape = (structure, *(array.shape for array in arrays))
         if shape not in self.programs:
-            run = partial(self._run, structure)
-            [self.programs[shape]] = compile_once(Job(run, (arrays, key, self.x)))
+            [self.programs[shape]] = compile_once(self._job(structure, arrays))
         return Pilot(name, base, jax.block_until_ready(self.programs[shape](arrays, key, self.x)))
+
+    def compile_beside(self, jobs: list[Job]) -> list[Callable[..., Any]]:
+        """Compile other jobs, and beside them the program for learned bases, which they will lead to."""
+        dim = self.target.dim
+        unit = np.eye(dim) if dim <= DENSE_UP_TO else np.ones(dim)
+        some = pad_components(NormalMixture(np.zeros((1, dim)), unit[None], np.ones(1)), self.num_components)
+        arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, some))
+        shape = (structure, *(array.shape for array in arrays))
+        self.programs[shape], *others = compile_once(self._job(structure, arrays), *jobs)
+        return others
+
+    def _job(self, structure: Any, arrays: list[Array]) -> Job:
+        return Job(partial(self._run, structure), (arrays, jax.random.key(0, impl="threefry2x32"), self.x))
 
     def _run(self, structure: Any, arrays: list[Array], key: Key[Array, ""], x: Float[Array, "start d"]) -> Annealed:
         base = jax.tree.unflatten(structure, arrays)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended.kernels import AbstractKernel
@@ -135,33 +136,34 @@ def metric(population: PathState, beta: Float[Array, ""], *, dense: bool, gradie
 
 def path_from(annealed: Annealed, num_cells: int, beta_max: float = 1.0) -> Path:
     """Nodes equally far apart in thermodynamic length up to `beta_max`, and g = 1/Z there."""
-    beta, length = annealed.beta, annealed.length
-    log_z = jnp.mean(annealed.log_z, axis=1)
     # A pass that did not reach the target ends in one long step, for which the mean of Δ is all that is known.
-    rest = (1 - beta[-1]) * jnp.mean(annealed.population.delta)
-    beta = jnp.append(beta, 1.0)
-    length = jnp.append(length, length[-1] + jnp.where(annealed.finished, 0.0, 1.0))
-    log_z = jnp.append(log_z, log_z[-1] + rest)
-    beta, length = jnp.minimum(beta, beta_max), jnp.minimum(length, jnp.interp(beta_max, beta, length))
-    nodes = even_lengths(beta, length, num_cells).at[-1].set(beta_max)
-    log_z = jnp.interp(nodes, jnp.append(annealed.beta, 1.0), log_z)
-    return Path(nodes, log_z[-1] - log_z)
+    levels, delta = np.asarray(annealed.beta), np.asarray(annealed.population.delta)
+    levels = np.append(levels, 1.0)
+    length = np.append(annealed.length, annealed.length[-1] + (0.0 if annealed.finished else 1.0))
+    log_z = np.mean(np.asarray(annealed.log_z), axis=1)
+    log_z = np.append(log_z, log_z[-1] + (1 - levels[-2]) * np.mean(delta))
+    beta, length = np.minimum(levels, beta_max), np.minimum(length, np.interp(beta_max, levels, length))
+    nodes = even_lengths(beta, length, num_cells)
+    nodes[-1] = beta_max
+    log_z = np.interp(nodes, levels, log_z)
+    return Path(jnp.asarray(nodes), jnp.asarray(log_z[-1] - log_z))
 
 
 def tuning_from(annealed: Annealed, num_knots: int) -> tuple[Float[Array, " knot"], Scale]:
     """Log step sizes and metrics at knots equally far apart on the path."""
-    return _tuning(annealed, jnp.linspace(0.0, 1.0, num_knots) * annealed.length[-1])
+    return _tuning(annealed, np.linspace(0.0, 1.0, num_knots) * float(annealed.length[-1]))
 
 
-def tuning_at(annealed: Annealed, beta: Float[Array, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
+def tuning_at(annealed: Annealed, beta: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
     """Log step sizes and metrics at given temperatures."""
-    return _tuning(annealed, jnp.interp(beta, annealed.beta, annealed.length))
+    return _tuning(annealed, np.interp(beta, annealed.beta, annealed.length))
 
 
-def _tuning(annealed: Annealed, at: Float[Array, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
-    log_step = jnp.interp(at, annealed.length, annealed.log_step)
-    nearest = jnp.clip(jnp.searchsorted(annealed.length, at), 0, annealed.num_levels - 1)
-    return log_step, annealed.scale[nearest]
+def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
+    length = np.asarray(annealed.length)
+    nearest = np.clip(np.searchsorted(length, at), 0, int(annealed.num_levels) - 1)
+    log_step = np.interp(at, length, np.asarray(annealed.log_step))
+    return jnp.asarray(log_step), jnp.asarray(np.asarray(annealed.scale)[nearest])
 
 
 def _move(

@@ -2,7 +2,7 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from pseudo_extended.bases import NormalMixture
 from pseudo_extended.warmup.modes import Modes
@@ -42,6 +42,15 @@ def mixture_base(modes: Modes, points: Float[np.ndarray, "point d"], num_kept: i
     )
 
 
+def mixed(one: NormalMixture, other: NormalMixture) -> NormalMixture:
+    """Half of each."""
+    return NormalMixture(
+        np.concatenate([one.means, other.means]),
+        np.concatenate([one.scales, other.scales]),
+        np.exp(np.concatenate([one.log_weights, other.log_weights])) / 2,
+    )
+
+
 def moments_base(points: Float[np.ndarray, "point d"], *, dense: bool) -> NormalMixture:
     """A normal with the mean and covariance of points, somewhat wider."""
     size, dim = points.shape
@@ -65,7 +74,7 @@ def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad
         return moments_base(points, dense=dense)
     num_modes = base.num_components - 2
     dim = base.means.shape[1]
-    share = softmax(_component_log_densities(base, points), axis=1)[:, :num_modes]
+    share = _shares(base, points)[:, :num_modes]
     count = share.sum(axis=0)
     prior = dim + 2.0
     total = (count + prior)[:, None]
@@ -115,14 +124,9 @@ def _factor(covariance: np.ndarray) -> np.ndarray:
     return unit[:, :, None] * np.linalg.cholesky(correlation)
 
 
-def _component_log_densities(
-    base: NormalMixture, points: Float[np.ndarray, "point d"]
-) -> Float[np.ndarray, "point component"]:
-    away = points[:, None, :] - base.means
-    if base.scales.ndim == 3:
-        z = np.einsum("kij,pkj->pki", base.whiteners, away)
-        log_scale = np.sum(np.log(np.diagonal(base.scales, axis1=1, axis2=2)), axis=1)
-    else:
-        z, log_scale = away * base.whiteners, np.sum(np.log(base.scales), axis=1)
-    log_density = base.log_weights - 0.5 * np.sum(z**2, axis=2) - log_scale
-    return log_density - logsumexp(log_density, axis=1, keepdims=True)
+def _shares(base: NormalMixture, points: Float[np.ndarray, "point d"]) -> Float[np.ndarray, "point component"]:
+    """The probability that each point came from each component."""
+    away = points - base.centre
+    whitened = away @ base.whiteners if base.is_dense else away[:, None, :] * base.whiteners
+    whitened = whitened.reshape(len(points), *base.means.shape)
+    return softmax(base.log_heights - 0.5 * np.sum((whitened - base.offsets) ** 2, axis=2), axis=1)

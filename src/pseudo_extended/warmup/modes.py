@@ -1,17 +1,13 @@
-"""Finding modes: many short ascents from over-dispersed starts, merged, with the curvature at each."""
+"""Modes out of the ends of ascents: told apart, merged, with the curvature at each."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Int
 
-LogDensity = Callable[[Float[Array, " d"]], Float[Array, ""]]
-
-MAX_ITERATIONS = 100
+from pseudo_extended.warmup.ascents import LogDensity
 
 
 class Modes(NamedTuple):
@@ -40,32 +36,6 @@ class Modes(NamedTuple):
         return float(np.sum(self.num_hits == 1) / max(np.sum(self.num_hits), 1))
 
 
-def ascend(log_density: LogDensity, x: Float[Array, " d"]) -> tuple[Float[Array, " d"], Float[Array, ""]]:
-    """Climb to a mode by L-BFGS."""
-
-    def loss(x: Float[Array, " d"]) -> Float[Array, ""]:
-        value = -log_density(x)
-        return jnp.where(jnp.isnan(value), jnp.inf, value)
-
-    solver = optax.lbfgs(memory_size=8, linesearch=optax.scale_by_zoom_linesearch(max_linesearch_steps=10))
-    value_and_grad = optax.value_and_grad_from_state(loss)
-
-    def climb(carry: Any) -> Any:
-        x, state, number, _ = carry
-        value, gradient = value_and_grad(x, state=state)
-        update, state = solver.update(gradient, state, x, value=value, grad=gradient, value_fn=loss)
-        # What the next step may still gain: the ascent need only end well inside the mode.
-        gain = jnp.abs(jnp.vdot(jnp.asarray(gradient), jnp.asarray(update)))
-        return optax.apply_updates(x, update), state, number + 1, gain
-
-    def goes_on(carry: Any) -> Array:
-        return (carry[2] < MAX_ITERATIONS) & (carry[3] > 1e-6)
-
-    start = (x, solver.init(x), jnp.asarray(0), jnp.asarray(jnp.inf))
-    end = jax.lax.while_loop(goes_on, climb, start)[0]
-    return end, log_density(end)
-
-
 def curvature(log_density: LogDensity, x: Float[Array, " d"], *, dense: bool) -> Array:
     """Minus the Hessian, or its diagonal."""
     if dense:
@@ -77,7 +47,7 @@ def curvature(log_density: LogDensity, x: Float[Array, " d"], *, dense: bool) ->
 
 
 def distinct(
-    x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"], num_kept: int
+    x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"]
 ) -> tuple[Int[np.ndarray, " kept"], Int[np.ndarray, " kept"]]:
     """Which ends of ascents are places of their own, the highest first, and how many ended at each.
 
@@ -98,7 +68,7 @@ def distinct(
             places[len(kept)] = x[i]
             kept.append(int(i))
             hits.append(1)
-    return np.array(kept[:num_kept], int), np.array(hits[:num_kept], int)
+    return np.array(kept, int), np.array(hits, int)
 
 
 def merge(

@@ -1,0 +1,132 @@
+"""Looking for modes: rounds of ascents from over-dispersed starts, around what was found, from points of a pilot."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from pseudo_extended.compiled import Job
+from pseudo_extended.target import Target
+from pseudo_extended.warmup.ascents import ascend
+from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
+
+NUM_ASCENTS = 512
+"""In each round; a quarter of it in more than 50 dimensions, or for functions called in Python, which are dear. A narrow
+mode beside a wide one has a small basin in ten dimensions already: with 128 ascents, two normals of scales 1 and 0.5 were not both found."""
+MAX_ROUNDS = 6
+"""Around what was found, as long as each finds something new."""
+MAX_MODES = 40
+MAX_UNSEEN = 0.5
+"""With more ascents than this in modes of their own, the modes cannot be listed."""
+DENSE_UP_TO = 50
+"""Dimensions for which components have full covariances."""
+
+
+class ModeSearch:
+    """Ascents and curvatures for one target; without gradients, points take the place of modes.
+
+    Its programs are compiled by who uses it, beside others that are needed soon: `search.programs = compile(jobs)`.
+    """
+
+    programs: Sequence[Callable[..., Any]]
+    """For the ascents and for the curvatures."""
+
+    def __init__(self, target: Target, *, gradient: bool):
+        self.target, self.dim, self.gradient = target, target.dim, gradient
+        self.dense = target.dim <= DENSE_UP_TO
+        self.num_ascents = NUM_ASCENTS // 4 if target.host_functions or not self.dense else NUM_ASCENTS
+
+    @property
+    def jobs(self) -> list[Job]:
+        """To be compiled as its programs."""
+        if not self.gradient:
+            return []
+        log_target = self.target.log_target
+        return [
+            Job(partial(ascend, log_target), (np.zeros((self.num_ascents, self.dim)),)),
+            Job(jax.vmap(partial(curvature, log_target, dense=self.dense)), (np.zeros((2 * MAX_MODES, self.dim)),)),
+        ]
+
+    def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
+        """Ascents from all scales around the user's starts (and from the base), then around what they found."""
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        starts = self._around(rng, x, 10 ** rng.uniform(-1, 2, size=(self.num_ascents, 1)))
+        if self.target.base is not None and self.target.base.can_sample:
+            keys = jax.random.split(key, self.num_ascents // 2)
+            starts[: len(keys)] = np.asarray(jax.vmap(self.target.draw_base)(keys))
+        if not self.gradient:
+            return self._one_place(starts)
+        ends, values = self._climb(starts)
+        num_found = 0
+        for _ in range(MAX_ROUNDS):
+            new_ends, new_values = self._climb(self._near(rng, ends, values, x))
+            ends, values = np.concatenate([ends, new_ends]), np.concatenate([values, new_values])
+            hits = distinct(ends, values)[1]
+            if len(hits) == num_found or np.sum(hits == 1) > MAX_UNSEEN * len(ends):
+                break
+            num_found = len(hits)
+        return self._modes(ends, values)
+
+    def again(self, modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
+        """More ascents, from points of the target as a pilot sees it; the modes found before keep their hits."""
+        if not self.gradient:
+            return self._one_place(points)
+        used = min(len(points), self.num_ascents)
+        ends, values = self._climb(points[np.arange(self.num_ascents) % used])
+        ends, values = ends[:used], values[:used]  # the rest are repetitions, which only fill the program
+        old = np.repeat(modes.x, np.maximum(modes.num_hits, 1), axis=0)
+        old_values = np.repeat(modes.log_density, np.maximum(modes.num_hits, 1))
+        return self._modes(np.concatenate([ends, old]), np.concatenate([values, old_values]))
+
+    def _near(self, rng: np.random.Generator, ends: np.ndarray, values: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Starts around what was found.
+
+        Wild ends are common (a plateau, a flat tail): the middle of what was found decides where to look again, at
+        scales around its spread and its distance from the start.
+        """
+        good = np.isfinite(values) & np.all(np.isfinite(ends), axis=1)
+        low, middle, high = np.quantile(ends[good] if good.any() else x, [0.1, 0.5, 0.9], axis=0)
+        away = np.sqrt(np.mean((middle - x.mean(axis=0)) ** 2))
+        spread = np.maximum(high - low, away + 1e-2 * np.abs(middle) + 1e-2)
+        scales = spread * 10 ** rng.uniform(-0.5, 0.5, size=(self.num_ascents, 1))
+        return self._around(rng, np.concatenate([x, np.tile(middle, (len(x), 1))]), scales)
+
+    def _around(self, rng: np.random.Generator, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        chosen = centres[rng.integers(len(centres), size=self.num_ascents)]
+        return chosen + scales * rng.normal(size=chosen.shape)
+
+    def _climb(self, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        ends, values = self.programs[0](starts)
+        return np.asarray(ends), np.asarray(values)
+
+    def _modes(self, ends: np.ndarray, values: np.ndarray) -> Modes:
+        kept, hits = (found[: 2 * MAX_MODES] for found in distinct(ends, values))
+        if len(kept) == 0:
+            raise ValueError(
+                "no ascent of the log density ended at a finite value: the density seems to have no mode. Give the "
+                "target a base, such as base=pe.Normal(mean, scale), or choose method=pe.Plain() to see what it does."
+            )
+        places = np.zeros((2 * MAX_MODES, self.dim))
+        places[: len(kept)] = ends[kept]
+        curvatures = np.asarray(self.programs[1](places))[: len(kept)]
+        # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one
+        # such place, as the other directions say.
+        near_top = ends[kept][values[kept] > values[kept][0] - 50 - 5 * self.dim]
+        diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
+        with np.errstate(divide="ignore", invalid="ignore"):
+            local = np.nanmedian(np.where(diagonal > 0, diagonal, np.nan) ** -0.5, axis=0)
+        widest = np.fmax(2 * np.std(near_top, axis=0), 3 * np.nan_to_num(local, nan=0.0))
+        widest = np.where(widest > 0, widest, 1 + np.abs(ends[kept[0]]))
+        return merge(ends[kept], values[kept], curvatures, hits, widest)
+
+    def _one_place(self, points: np.ndarray) -> Modes:
+        """The best of the points, with their covariance."""
+        covariance = np.cov(points.T).reshape(self.dim, self.dim)
+        values = np.asarray(jax.vmap(self.target.log_target)(jnp.asarray(points)))
+        best = points[int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))]
+        covariance = covariance if self.dense else np.diagonal(covariance)
+        return Modes(best[None], np.max(values)[None], covariance[None], np.ones(1, int))
