@@ -146,7 +146,8 @@ class BridgestanEngine(StanEngine):
 
     def unconstrain(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " d"]:
         """From JSON, as Stan reads it."""
-        return self.model.param_unconstrain_json({name: np.asarray(value).tolist() for name, value in values.items()})
+        given = {name: np.asarray(value).tolist() for name, value in values.items()}
+        return self.model.param_unconstrain_json(json.dumps(given))
 
 
 def check_data(info: Mapping[str, Any], data: Mapping[str, Any]) -> dict[str, Any]:
