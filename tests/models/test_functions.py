@@ -28,6 +28,7 @@ def in_jax(x):
 
 @pytest.mark.parametrize("vectorised", [pytest.param(False, marks=pytest.mark.slow), True])
 class TestDerivatives:
+    @pytest.mark.slow
     def test_agree_with_jax_to_second_order_under_vmap(self, vectorised, x64):
         function = pe.from_numpy(log_density, gradient, vectorised=vectorised)
         x = np.random.default_rng(0).normal(size=(5, 4, 2))
@@ -65,6 +66,7 @@ class TestDerivatives:
         assert set(seen) == {np.dtype(np.float64)}
 
 
+@pytest.mark.slow
 def test_a_dict_of_parameters_with_bounds_gives_the_draws_of_the_jax_function():
     def model(xp):
         return lambda p: -0.5 * xp.sum((p["a"] / p["s"]) ** 2) - 2 * xp.log(p["s"]) - p["s"]

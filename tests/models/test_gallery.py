@@ -25,9 +25,13 @@ def page(request, monkeypatch, data_directory):
     return importlib.import_module(request.param)
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=pytest.mark.xdist_group(LIBRARY[page])) for page in PAGES], indirect=True
-)
+def _marks(page):
+    """One page of each library is quick enough for every day."""
+    group = pytest.mark.xdist_group(LIBRARY[page])
+    return [group] if page in ("change_point", "mixture") else [group, pytest.mark.slow]
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, marks=_marks(page)) for page in PAGES], indirect=True)
 def test_model_is_a_target_with_a_prior_that_can_be_drawn_from(page, x64):
     target, init = as_target(page.model)
     assert init is None
