@@ -8,15 +8,28 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: demo test test-all lint types layers unit runs typed-tests proofs install install-dev benchmark benchmark-engine compare clean
+.PHONY: demo test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev benchmark benchmark-engine compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
 
 test: install-dev lint types layers unit runs typed-tests proofs ## Everything that CI runs
 
-test-all: test ## ... and the slow tests
-	$(TYPED) -m slow tests
+test-all: test test-versions ## ... and the slow tests
+	$(PIP) --editable '.[stan]'
+	$(TYPED) -m slow --ignore tests/models tests
+	$(PYTEST) -m slow tests/models
+
+# Python 3.12 and later have PyMC 6, ArviZ 1 and a newer JAX: a venv of its own for each that is on the machine.
+test-versions: ## The unit tests and those of the adapters under every other Python that there is
+	@for minor in 12 13; do found=; \
+		for python in python3.$$minor $(HOME)/.pyenv/versions/3.$$minor.*/bin/python; do \
+			if [ -z "$$found" ] && $$python --version > /dev/null 2>&1; then found=$$python; fi; \
+		done; \
+		if [ -z "$$found" ]; then echo "== Python 3.$$minor is not on this machine: skipped"; continue; fi; \
+		echo "== $$($$found --version)"; \
+		$(MAKE) unit PYTHON=$$found VENV=$(VENV)-3.$$minor || exit 1; \
+	done
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -31,7 +44,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(CONSTRAINTS)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	@echo "== installing the tools of the tests"
+	@echo "== installing the tools of the tests, and PyMC and NumPyro (about a minute and a half)"
 	$(PIP) --editable '.[dev]'
 	@touch $@
 
@@ -49,7 +62,7 @@ layers: install-dev
 QUICK = XLA_FLAGS=--xla_backend_optimization_level=0
 
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
-	$(QUICK) $(PYTEST) -m "not slow" tests/unit tests/fuzz tests/execution src README.md docs
+	$(QUICK) $(PYTEST) -m "not slow" tests/unit tests/models tests/fuzz tests/execution src README.md docs
 
 runs: install-dev ## Whole runs against truth, and the examples
 	$(PYTEST) -m "not slow" tests/statistical tests/examples
@@ -71,4 +84,4 @@ compare: install ## Ours beside the paper's target under Stan; needs a C++ compi
 	$(BIN)/python benchmarks/paper_vs_ours.py
 
 clean:
-	rm -rf $(VENV) .venv-ci output .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-3.* .venv-ci output .pytest_cache .ruff_cache .hypothesis

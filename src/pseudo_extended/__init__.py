@@ -7,6 +7,8 @@ from pseudo_extended.analysis.result import Result as Result
 from pseudo_extended.bases import Base as Base
 from pseudo_extended.bases import Normal as Normal
 from pseudo_extended.bases import NormalMixture as NormalMixture
+from pseudo_extended.checkup import Checkup as Checkup
+from pseudo_extended.checkup import check as check
 from pseudo_extended.extended import ExtendedTarget as ExtendedTarget
 from pseudo_extended.instruments import Density as Density
 from pseudo_extended.instruments import Fixed as Fixed
@@ -29,6 +31,10 @@ from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended
 from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
 from pseudo_extended.methods import SimulatedTempering as SimulatedTempering
+from pseudo_extended.models import from_numpy as from_numpy
+from pseudo_extended.models import from_numpyro as from_numpyro
+from pseudo_extended.models import from_pymc as from_pymc
+from pseudo_extended.models import from_stan as from_stan
 from pseudo_extended.run.control import Running as Running
 from pseudo_extended.run.handle import Run as Run
 from pseudo_extended.run.resume import extend as extend
@@ -49,6 +55,7 @@ __all__ = [
     "NUTS",
     "AnnealedImportance",
     "Base",
+    "Checkup",
     "ContinuousTempering",
     "Cycle",
     "Density",
@@ -77,7 +84,12 @@ __all__ = [
     "Stratified",
     "Target",
     "Tempered",
+    "check",
     "extend",
+    "from_numpy",
+    "from_numpyro",
+    "from_pymc",
+    "from_stan",
     "load",
     "problems",
     "resume",

@@ -11,8 +11,10 @@ from jaxtyping import Array, Float, Key, PyTree, Shaped
 
 from pseudo_extended import checks, labels
 from pseudo_extended.bases import AbstractBase, Base
+from pseudo_extended.host import HostFunction
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.transforms import Bounds, bounds_from
+from pseudo_extended.views import View
 
 
 class PathPoint(NamedTuple):
@@ -48,7 +50,8 @@ class Target(eqx.Module):
 
     `bounds` maps the name of a parameter to `(lower, upper)`, either of them None; for a position that is one plain
     array it is the pair itself. `names` names the parameters (one name for a plain array, which is otherwise `x`; a
-    dict names its own). `dims` and `coords` label the axes of the output, as in ArviZ.
+    dict names its own). `dims` and `coords` label the axes of the output, as in ArviZ. A target made from a model of
+    another library has a `view`: its position is unconstrained already, and the view shows the model's own parameters.
 
     >>> def log_density(p):
     ...     return -jnp.sum(p["theta"] ** 2) / p["tau"] - p["tau"]
@@ -65,6 +68,7 @@ class Target(eqx.Module):
     parameters: tuple[labels.Parameter, ...] = eqx.field(static=True)
     treedef: Any = eqx.field(static=True)
     coords: labels.Coords = eqx.field(static=True)
+    view: View | None
 
     def __init__(
         self,
@@ -79,6 +83,7 @@ class Target(eqx.Module):
         names: str | Sequence[str] | None = None,
         dims: Mapping[str, Sequence[str]] | None = None,
         coords: Mapping[str, Sequence[Any]] | None = None,
+        view: View | None = None,
     ):
         self.log_density, self.log_likelihood, self.base = _densities(
             log_density, log_prior, log_likelihood, sample_prior, base
@@ -93,6 +98,7 @@ class Target(eqx.Module):
         self.parameters = labels.label(shapes, {} if dims is None else dims)
         self.coords = labels.label_coords(self.parameters, {} if coords is None else coords)
         self.bounds = _bounds(shapes, bounds)
+        self.view = None if view is None else checks.instance("view", view, View, "the view of a model")
         if self.base is not None:
             self.base.check("base", self.dim)
         if self.dim == 0:
@@ -107,6 +113,26 @@ class Target(eqx.Module):
     def dim(self) -> int:
         """d, the length of the unconstrained vector."""
         return sum(parameter.size for parameter in self.parameters)
+
+    @property
+    def shown(self) -> tuple[labels.Parameter, ...]:
+        """The parameters of the output: a model's own if the target was made from one."""
+        return self.parameters if self.view is None else self.view.parameters
+
+    @property
+    def shown_coords(self) -> labels.Coords:
+        """The labels of the output's axes."""
+        return self.coords if self.view is None else self.view.coords
+
+    @property
+    def host_functions(self) -> list[HostFunction]:
+        """The functions that are called in Python, from outside the compiled programs."""
+        return [leaf for leaf in jax.tree.leaves(self) if isinstance(leaf, HostFunction)]
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether there is a gradient, as there is for every JAX function."""
+        return all(function.is_differentiable for function in self.host_functions)
 
     def path_point(self, u: Float[Array, " d"]) -> PathPoint:
         """log γ0 and Δ at the unconstrained `u`: one evaluation of the user's functions."""
@@ -212,7 +238,7 @@ class Target(eqx.Module):
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
             raise TypeError(
                 f"{name} must be a JAX function: jax.numpy instead of numpy, and no Python `if` or `float` on its "
-                "values; JAX could not trace it."
+                "values; JAX could not trace it. Or wrap a NumPy function by pe.from_numpy."
             ) from error
         if value.shape != ():
             raise ValueError(

@@ -77,10 +77,10 @@ def test_numpy_instead_of_jax_is_explained():
 @pytest.mark.usefixtures("x64")
 def test_low_precision_is_a_doubt():
     target = pe.Target(lambda p: good(p).astype(jnp.float32), EXAMPLE)
-    [doubt] = check_densities(target)
+    [doubt] = check_densities(target, pe.Plain())
     assert "float32" in doubt
     assert "log_density" in doubt
-    assert check_densities(pe.Target(good, EXAMPLE)) == []
+    assert check_densities(pe.Target(good, EXAMPLE), pe.Plain()) == []
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.run.starts import starting_points, target_from
+from pseudo_extended.models.functions import target_from
+from pseudo_extended.run.starts import starting_points
 
 from .sentences import assert_sentence
 

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int, PyTree
@@ -17,12 +16,13 @@ from pseudo_extended.analysis.diagnosis import diagnose, diagnose_evidence, diag
 from pseudo_extended.analysis.estimates import Estimate
 from pseudo_extended.analysis.evidence import log_evidence
 from pseudo_extended.analysis.series import r_hat
-from pseudo_extended.analysis.to_arviz import build_arviz
+from pseudo_extended.analysis.to_arviz import result_to_arviz
 from pseudo_extended.analysis.travel import Travel, travel
 from pseudo_extended.analysis.travel import sentences as travel_sentences
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
-from pseudo_extended.weights import draw_index, draw_rows, log_normalise, normalise, whole_weights
+from pseudo_extended.views import map_in_batches
+from pseudo_extended.weights import draw_index, draw_rows, normalise, whole_weights
 
 STOPPED = {
     "interrupted": "interrupted",
@@ -77,7 +77,11 @@ class Result:
     @cached_property
     def points(self) -> PyTree:
         """The points in the user's own space and structure; every leaf has leading axes (chain, draw, particle)."""
-        return self._map(lambda position: position)
+        view = self.target.view
+        if view is None:
+            return self._map(lambda position: position)
+        shown = view.show(self.unconstrained.reshape(-1, self.target.dim), self.target.constrain)
+        return jax.tree.map(lambda leaf: leaf.reshape(*self.unconstrained.shape[:3], *leaf.shape[1:]), shown)
 
     @property
     def interrupted(self) -> bool:
@@ -152,9 +156,9 @@ class Result:
     @cached_property
     def labels(self) -> list[str]:
         """A name for every coordinate, such as `theta[Choate]`."""
-        coords = dict(self.target.coords)
+        coords = dict(self.target.shown_coords)
         labels = []
-        for parameter in self.target.parameters:
+        for parameter in self.target.shown:
             axes = [coords.get(dim, range(size)) for dim, size in zip(parameter.dims, parameter.shape, strict=True)]
             for index in np.ndindex(parameter.shape):
                 inside = ", ".join(str(axis[i]) for axis, i in zip(axes, index, strict=True))
@@ -236,36 +240,23 @@ class Result:
         """
         index, rows = self.resample_index(seed), self.resample_draws(seed)
         chains = np.arange(self.num_chains)[:, None]
-        return jax.tree.map(lambda leaf: _take_particle(leaf, index)[chains, rows], self.points)
+        return jax.tree.map(lambda leaf: take_particle(leaf, index)[chains, rows], self.points)
 
-    def to_arviz(self, *, seed: int = 0) -> Any:
+    def to_arviz(self, *, seed: int = 0, log_likelihood: bool = False, prior: int | None = None) -> Any:
         """ArviZ's InferenceData (0.23) or DataTree (1.x).
 
         `posterior` is resampled, one unweighted point a draw (see `resample`); `sample_stats` has the weights as
         `log_weight`, normalised within a draw, the temperatures, the `index` that was resampled, and the sampler's
-        statistics.
+        statistics. A model of another library adds its `observed_data` and `constant_data`.
+
+        Args:
+            seed: Of the resampling, and of the prior.
+            log_likelihood: Whether to compute the group of that name, the log likelihood of every observation at every
+                resampled point, for LOO and its kin; only models of other libraries know it.
+            prior: How many draws of the prior to put into the group `prior`: 500 unless given, if the prior of the
+                target can be sampled; 0 for no such group.
         """
-        posterior = dict(zip(self.target.names, jax.tree.leaves(self.resample(seed=seed)), strict=True))
-        weights = {"log_weight": log_normalise(self.log_weights), "index": self.resample_index(seed)}
-        if self.log_importance is not None:
-            weights |= {"log_importance": self.log_importance, "resampled_draw": self.resample_draws(seed)}
-        sample_stats = weights | self.statistics
-        dims = {parameter.name: parameter.dims for parameter in self.target.parameters}
-        axes = {
-            name: tuple(
-                "particle" if size == self.num_particles else f"{name}_dim_{i}"
-                for i, size in enumerate(values.shape[2:])
-            )
-            for name, values in sample_stats.items()
-        }
-        attributes = {
-            "inference_library": "pseudo_extended",
-            "sampling_method": self.method,
-            "seed": str(self.seed),
-            "note": "posterior is resampled from weighted points; the weights are sample_stats.log_weight",
-        }
-        groups = {"posterior": (posterior, dims), "sample_stats": (sample_stats, axes)}
-        return build_arviz(groups, dict(self.target.coords), attributes)
+        return result_to_arviz(self, seed=seed, log_likelihood=log_likelihood, prior=prior)
 
     def __repr__(self) -> str:
         lines = [
@@ -299,26 +290,23 @@ class Result:
     @in_double_precision
     def _map(self, f: Callable[[PyTree], Any]) -> PyTree:
         """`f` of every point, with leading axes (chain, draw, particle)."""
-        flat = self.unconstrained.reshape(-1, self.target.dim)
-        mapped = jax.jit(jax.vmap(lambda u: f(self.target.constrain(u))))
         try:
-            batches = [jax.tree.map(np.asarray, mapped(jnp.asarray(part))) for part in _batches(flat)]
+            if self.target.view is None:
+                mapped = map_in_batches(
+                    lambda u: f(self.target.constrain(u)), self.unconstrained.reshape(-1, self.target.dim)
+                )
+            else:  # what a model shows is computed once: it may be slow, or random
+                mapped = map_in_batches(f, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), self.points))
         except (TypeError, ValueError, OverflowError) as error:
             said = str(error).split("\n")[0].rstrip(".")[:200]
             raise TypeError(
                 "f must be a JAX function of one position that returns arrays, or an array of its values at "
                 f"result.points; calling it failed with {type(error).__name__}: {said}."
             ) from error
-        return jax.tree.map(
-            lambda *parts: np.concatenate(parts).reshape(*self.unconstrained.shape[:3], *parts[0].shape[1:]), *batches
-        )
+        return jax.tree.map(lambda leaf: leaf.reshape(*self.unconstrained.shape[:3], *leaf.shape[1:]), mapped)
 
 
-def _batches(flat: np.ndarray, size: int = 65536) -> list[np.ndarray]:
-    """Equal work for the device, and bounded memory; two shapes at most, so two compilations."""
-    return [flat[i : i + size] for i in range(0, len(flat), size)]
-
-
-def _take_particle(leaf: np.ndarray, index: Int[np.ndarray, "chain draw"]) -> np.ndarray:
+def take_particle(leaf: np.ndarray, index: Int[np.ndarray, "chain draw"]) -> np.ndarray:
+    """One particle of each draw."""
     expanded = index.reshape(*index.shape, 1, *(1,) * (leaf.ndim - 3))
     return np.take_along_axis(leaf, expanded, axis=2)[:, :, 0]

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.run.loop import Ended
+from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
 from pseudo_extended.run.recorder import Recorder
 from pseudo_extended.store import Store
@@ -25,7 +26,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         seed=job.draws.seed,
         seconds=seconds,
         stopped=ended.stopped,
-        doubts=job.doubts,
+        doubts=(*job.doubts, *complaints(job.target)),
         notes=(*ready.notes, *recorder.sentences),
         store=None if store is None else str(store.root),
         thinned=found.thinned,

@@ -8,12 +8,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from pseudo_extended.host import no_gradient, said
+from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.target import Target
 
 
-def check_densities(target: Target) -> list[str]:
-    """Refuse a density that is not one float; sentences about what is only doubtful."""
-    doubts = []
+def check_densities(target: Target, method: AbstractMethod) -> list[str]:
+    """Refuse a density that is not one float, or that the method cannot use; sentences about what is only doubtful."""
+    for function in target.host_functions:
+        function.forget()
+        if method.needs_gradient and not function.is_differentiable:
+            raise TypeError(no_gradient(function.name))
+    doubts = [] if target.view is None else list(target.view.facts.doubts)
     parts = {"log_density": target.log_density, "log_likelihood": target.log_likelihood}
     parts["base" if target.log_likelihood is None else "log_prior"] = getattr(target.base, "function", None)
     for name, function in parts.items():
@@ -34,6 +40,17 @@ def _check_density(target: Target, name: str, function: Callable[[Any], Any]) ->
     return []
 
 
+def complaints(target: Target) -> list[str]:
+    """Sentences about functions that raised on the way."""
+    return [sentence for function in target.host_functions for sentence in function.complaints()]
+
+
+def first_error(target: Target) -> Exception | None:
+    """What a function of the user raised first, if any did."""
+    errors = (function.first_error for function in target.host_functions)
+    return next((error for error in errors if error is not None), None)
+
+
 def explain_instrument(target: Target, u: Float[np.ndarray, " d"], tried: str) -> str:
     """A sentence about a start at which the target is positive, but the instrument q is not."""
     where = f"after {tried}, for instance at {_position(target, u)}"
@@ -48,6 +65,9 @@ def explain(target: Target, u: Float[Array, " d"], tried: str, *, needs_gradient
     path = target.path_point(u)
     value = float(target.log_target(u))
     where = f"after {tried}, for instance at {_position(target, u)}"
+    error = first_error(target)
+    if error is not None and not np.isfinite(value):
+        return f"the log density must be finite at the start; it raised {said(error)} {where}."
     if target.log_likelihood is not None and not np.isfinite(float(path.log_base)):
         return f"log_prior must be finite at the start; it is {float(path.log_base):g} {where}{_blame(target, u)}."
     if not np.isfinite(value):
@@ -88,7 +108,10 @@ def _blame(target: Target, u: Float[Array, " d"]) -> str:
 
 
 def _position(target: Target, u: Any) -> str:
-    position = zip(target.names, jax.tree.leaves(target.constrain(jnp.asarray(u))), strict=True)
+    if target.view is not None:
+        position = ((name, value[0]) for name, value in target.view.show(np.asarray(u)[None], target.constrain).items())
+    else:
+        position = zip(target.names, jax.tree.leaves(target.constrain(jnp.asarray(u))), strict=True)
     return ", ".join(f"{name} = {_short(value)}" for name, value in position)
 
 

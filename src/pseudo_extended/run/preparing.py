@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.run.advance import Keys
+from pseudo_extended.run.defaults import notes_about
 from pseudo_extended.run.program import lane_shapes
 from pseudo_extended.run.progress import Reporter
 from pseudo_extended.run.settings import Draws, Schedule
@@ -68,9 +69,10 @@ def prepare(job: Job, report: Reporter) -> Ready:
         return learned
     keys = Keys.of(job.draws.seed)
     x = _starting_points(job, keys)
-    ready = Ready(job.method, x, ())
+    ready = Ready(job.method, x, notes_about(job.target))
     if isinstance(job.method, AbstractPreparedMethod):
-        ready = Ready(*job.method.prepare(keys.prepare, job.target, x, report.say))
+        prepared = job.method.prepare(keys.prepare, job.target, x, report.say)
+        ready = Ready(prepared.method, prepared.x, (*ready.notes, *prepared.notes))
     if job.store is not None:
         _store_learned(job, job.store, ready)
     return ready

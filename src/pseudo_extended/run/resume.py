@@ -13,6 +13,7 @@ import numpy as np
 from pseudo_extended import checks
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.models.dispatch import library_target
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
@@ -161,8 +162,9 @@ def _reread(store: Store) -> Store:
 
 def _target(store: Store, target: Any) -> Target:
     """The target, made of a plain function with the stored position if need be."""
-    if isinstance(target, Target):
-        return target
+    of_library = library_target(target)
+    if of_library is not None:
+        return of_library
     checks.function("target", target)
     try:
         # The numbers of an example do not matter, so the manifest has its structure and shapes alone.
@@ -187,7 +189,7 @@ def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
                 f"method must be given again: it holds a function ({str(error).replace('/', '.')}), which no store "
                 "holds; pass method= to resume."
             ) from None
-    given = check_method(given)
+    given = check_method(given, target)
     arrays: dict[str, np.ndarray] = {}
     found = differences(code, stored, encode(given, arrays, "method"), arrays)
     functions = store.manifest["functions"]

@@ -7,6 +7,7 @@ from typing import Any, Unpack
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.models import as_target
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.run.control import Callback, Control
 from pseudo_extended.run.handle import Run
@@ -14,13 +15,12 @@ from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preflight import check_densities
 from pseudo_extended.run.preparing import Job
 from pseudo_extended.run.settings import Options, ScheduleOptions, check_draws, check_method, check_schedule
-from pseudo_extended.run.starts import target_from
 from pseudo_extended.store import Store
 from pseudo_extended.target import Target
 
 
 def sample(
-    target: Target | Callable[[Any], Any],
+    target: Target | Callable[..., Any] | Any,
     init: Any = None,
     *,
     method: AbstractMethod | None = None,
@@ -42,13 +42,15 @@ def sample(
     """Sample a target, and return weighted points.
 
     Args:
-        target: A `Target`, or a JAX function that returns the log density of a position.
+        target: A `Target`; a JAX or NumPy function that returns the log density of a position; or a model of PyMC,
+            NumPyro (one that takes no arguments; else `pe.from_numpyro(model, *args)`), PyStan or BridgeStan.
         init: One position, around which the pseudo-samples start, uniformly within 1 of it on the unconstrained
             scale; a batch of positions, with a leading axis, which are taken in turn as they are (those where the
             density is not finite are passed over); a function of a JAX random key; or None, when the target has a
             base that can be sampled. With a plain function, a vector is one position, a matrix is a batch of vectors,
-            and a dict is one position. Chains that start far apart are the best test of mixing: give a batch or a
-            function if a distance of 1 is small for your parameters.
+            and a dict is one position; with a model, a dict of its parameters in its own space. Chains that start far
+            apart are the best test of mixing: give a batch or a function if a distance of 1 is small for your
+            parameters.
         method: How to sample; `pe.IndexGibbs()` unless given: pseudo-samples that travel along a learned path.
         draws: Draws to keep of each chain: 1,000 unless given, or as many as a stopping rule asks for.
         warmup: Iterations before them, in which step sizes and metric are tuned.
@@ -122,9 +124,8 @@ def start(target: Target | Callable[[Any], Any], init: Any = None, **options: Un
 @in_double_precision
 def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
     """Everything checked, and the store created and locked."""
-    if not isinstance(target, Target):
-        target, init = target_from(target, init)
-    method = check_method(options.get("method"))
+    target, init = as_target(target, init)
+    method = check_method(options.get("method"), target)
     time_limit, target_ess = options.get("time_limit"), options.get("target_ess")
     draws = check_draws(
         options.get("draws"),
@@ -137,7 +138,7 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
     )
     schedule = check_schedule(**{name: options[name] for name in ScheduleOptions.__annotations__ if name in options})
     method.check(target)
-    doubts = check_densities(target)
+    doubts = check_densities(target, method)
     store = options.get("store")
     opened = None if store is None else Store.create(store)
     return Job(target, method, draws, schedule, opened, init, tuple(doubts))

@@ -4,10 +4,12 @@ import secrets
 from typing import Any, NamedTuple, TypedDict
 
 from pseudo_extended import checks
-from pseudo_extended.methods import AbstractMethod, IndexGibbs
+from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.run.cluster import check_cluster
 from pseudo_extended.run.control import Callback
+from pseudo_extended.run.defaults import default_method
 from pseudo_extended.run.workers import available_cores, check_devices
+from pseudo_extended.target import Target
 
 MOST_DRAWS = 1_000_000
 """Of each chain, where a stopping rule and not the user says how many."""
@@ -68,11 +70,11 @@ class ScheduleOptions(TypedDict, total=False):
     callback: Callback | None
 
 
-def check_method(method: Any) -> AbstractMethod:
-    """The default, or what was given if it is a method."""
+def check_method(method: Any, target: Target) -> AbstractMethod:
+    """The default for the target, or what was given if it is a method."""
     return checks.instance(
         "method",
-        IndexGibbs() if method is None else method,
+        default_method(target) if method is None else method,
         AbstractMethod,
         "a method: pe.IndexGibbs(), pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
     )

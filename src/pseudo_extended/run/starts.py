@@ -12,7 +12,7 @@ from pseudo_extended import checks
 from pseudo_extended.bases import Base
 from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.methods import AbstractMethod
-from pseudo_extended.run.preflight import explain, explain_instrument
+from pseudo_extended.run.preflight import explain, explain_instrument, first_error
 from pseudo_extended.target import Target, flatten_position
 
 Proposal = Callable[[Any, int, int], Float[Array, " d"] | Float[np.ndarray, " d"]]
@@ -57,7 +57,15 @@ def starting_points(
     worst = int(todo[0])
     if finite[worst]:
         raise ValueError(explain_instrument(target, x[worst], tried))
-    raise ValueError(explain(target, jnp.asarray(x[worst]), tried, needs_gradient=method.needs_gradient))
+    sentence = explain(target, jnp.asarray(x[worst]), tried, needs_gradient=method.needs_gradient)
+    raise ValueError(sentence) from first_error(target)
+
+
+def propose_starts(target: Target, init: Any, key: Key[Array, ""], num_points: int) -> Float[np.ndarray, "point d"]:
+    """Points as a run would first try them, finite or not."""
+    starts = _starts(target, init)
+    points = [starts.propose(jax.random.fold_in(key, i), i, 0) for i in range(num_points)]
+    return np.stack([np.asarray(point) for point in points])
 
 
 def _is_finite(target: Target, u: Float[Array, " d"], needs_gradient: bool) -> Bool[Array, ""]:
@@ -120,29 +128,3 @@ def _unconstrain(target: Target, position: Any) -> Float[np.ndarray, " d"]:
     if outside is not None:
         raise ValueError(f"init for {outside}.")
     return np.asarray(target.unconstrain(position))
-
-
-def target_from(function: Any, init: Any) -> tuple[Target, Any]:
-    """A target from a plain function, and init as it fits it: an array or list is one vector, or a batch of them."""
-    checks.function("target", function)
-    if init is None:
-        raise TypeError("init must be given with a plain function, to show the shape of its position; got None.")
-    if callable(init):
-        return Target(function, _example(init(jax.random.key(0, impl="threefry2x32")))), init
-    if not (hasattr(init, "__array__") or isinstance(init, (list, tuple, float, int, str))):
-        return Target(function, _example(init)), init
-    array = checks.float_array("init", init)
-    if array.ndim > 2 or array.size == 0:
-        raise ValueError(
-            "init for a plain function must be one vector or a batch of vectors, shape (d,) or (starts, d); got "
-            f"shape {array.shape}. For a position of another shape, pass pe.Target(log_density, example)."
-        )
-    return Target(function, array[0] if array.ndim == 2 else array), array
-
-
-def _example(position: Any) -> Any:
-    """`position`, if it can be an example; errors speak of init, which is what the user gave."""
-    leaves = [leaf for _, leaf in flatten_position("init", position)[0]]
-    if not sum(checks.float_array("init", leaf).size for leaf in leaves):
-        raise TypeError(f"init must be an array or a pytree of arrays with numbers; got {checks.describe(position)}.")
-    return position

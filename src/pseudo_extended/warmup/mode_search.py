@@ -15,8 +15,9 @@ from pseudo_extended.warmup.ascents import ascend
 from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
 
 NUM_ASCENTS = 512
-"""In each round; a quarter of it in more than 50 dimensions. A narrow mode beside a wide one has a small basin in ten
-dimensions already: with 128 ascents, two normals of scales 1 and 0.5 were not both found."""
+"""In each round; a quarter of it in more than 50 dimensions, or for functions called in Python, which are dear. A
+narrow mode beside a wide one has a small basin in ten dimensions already: with 128 ascents, two normals of scales 1 and
+0.5 were not both found."""
 MAX_ROUNDS = 6
 """Around what was found, as long as each finds something new."""
 MAX_MODES = 40
@@ -38,7 +39,7 @@ class ModeSearch:
     def __init__(self, target: Target, *, gradient: bool):
         self.target, self.dim, self.gradient = target, target.dim, gradient
         self.dense = target.dim <= DENSE_UP_TO
-        self.num_ascents = NUM_ASCENTS if self.dense else NUM_ASCENTS // 4
+        self.num_ascents = NUM_ASCENTS // 4 if target.host_functions or not self.dense else NUM_ASCENTS
 
     @property
     def jobs(self) -> list[Job]:

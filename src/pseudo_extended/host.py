@@ -1,0 +1,168 @@
+"""Functions that JAX cannot trace (NumPy, Stan), called from compiled programs for many points at once.
+
+Numbers cross the border as their bits, in 32-bit words: XLA runs callbacks on threads of its own, where JAX's double
+precision is off unless it is on for the whole process, and doubles would arrive as floats.
+"""
+
+from abc import abstractmethod
+from threading import Lock
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PyTree, UInt32
+
+DIFFERENCE = 6e-6
+"""Relative step of the differences of gradients that stand in for second derivatives: the cube root of the rounding."""
+MAX_KNOWN = 16384
+
+
+class HostFunction:
+    """A scalar function of a position that runs in Python, to be used wherever a JAX function is.
+
+    Under `vmap` it is called once for all points. A point at which it raises has the value nan, which counts as a
+    density of zero; how often, and what was raised first, is kept for the report.
+
+    A subclass says what the values and the gradients of many flat positions are. The last few thousand answers are
+    kept: vectorised programs ask again for points that have finished or did not move.
+    """
+
+    is_differentiable: bool
+    name: str
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._known: dict[tuple[bool, bytes], Float[np.ndarray, " answer"]] = {}
+        self.forget()
+
+    @abstractmethod
+    def values(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Float[np.ndarray, " point"]:
+        """The function at each point; `like` shows the structure and shapes of a position."""
+
+    @abstractmethod
+    def values_and_gradients(
+        self, points: Float[np.ndarray, "point d"], like: PyTree
+    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
+        """The function and its gradient at each point."""
+
+    def __call__(self, position: PyTree) -> Float[Array, ""]:
+        """The value, as JAX sees it: traceable, and differentiable if the function is."""
+        leaves = jax.tree.leaves(position)
+        like = jax.tree.map(lambda leaf: np.zeros(jnp.shape(leaf)), position)
+        flat = jnp.concatenate([jnp.ravel(jnp.asarray(leaf, float)) for leaf in leaves])
+        if flat.dtype != jnp.float64:
+            raise TypeError(
+                f"{self.name} runs in double precision; call it inside jax.enable_x64(True), as pe.sample does."
+            )
+        return _evaluate(self, like)(flat)
+
+    def failed(self, error: Exception) -> None:
+        """Remember what was raised."""
+        with self._lock:
+            self.num_failures += 1
+            if self.first_error is None:
+                self.first_error = error
+
+    def forget(self) -> None:
+        """Count from zero, at the beginning of a run."""
+        self.num_failures: int = 0
+        self.first_error: Exception | None = None
+        self._known.clear()
+
+    def answers(
+        self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
+    ) -> Float[np.ndarray, "point answer"]:
+        """The value, and the gradient if asked for, of each point in a row; each point is computed once."""
+        keys = [(gradient, point.tobytes()) for point in points]
+        known = {key: row for key in keys if (row := self._known.get(key)) is not None}
+        # A step that went to infinity is rejected whatever the function says of it, and it may not like to be asked.
+        nowhere = np.full(points.shape[1] + 1 if gradient else 1, np.nan)
+        known |= {key: nowhere for key, point in zip(keys, points, strict=True) if not np.all(np.isfinite(point))}
+        new = {key: i for i, key in enumerate(keys) if key not in known}
+        if new:
+            asked = points[list(new.values())]
+            if gradient:
+                rows = np.column_stack(self.values_and_gradients(asked, like))
+            else:
+                rows = self.values(asked, like)[:, None]
+            computed = dict(zip(new, rows, strict=True))
+            known |= computed
+            with self._lock:
+                if len(self._known) > MAX_KNOWN:
+                    self._known.clear()
+                self._known |= computed
+        return np.stack([known[key] for key in keys])
+
+    def complaints(self) -> list[str]:
+        """A sentence about points at which it raised, if there were any."""
+        if self.first_error is None:
+            return []
+        times = "once" if self.num_failures == 1 else f"{self.num_failures} times"
+        return [
+            f"{self.name} raised an error {times}, first {said(self.first_error)}; such a point counts as one of "
+            "density zero: return -inf there if that is right, and mend the function if not."
+        ]
+
+
+def said(error: BaseException) -> str:
+    """An exception in words, on one line.
+
+    >>> said(ValueError("no good."))
+    'ValueError: no good'
+    """
+    text = str(error).strip().split("\n")[0].rstrip(".")[:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _evaluate(function: HostFunction, like: PyTree) -> Any:
+    """The function of a flat vector, with its derivatives."""
+
+    @jax.custom_jvp
+    def value(x: Float[Array, " d"]) -> Float[Array, ""]:
+        return _call_back(lambda points: function.answers(points, like, gradient=False), x, 1)[0]
+
+    @jax.custom_jvp
+    def both(x: Float[Array, " d"]) -> Float[Array, " d+1"]:
+        return _call_back(lambda points: function.answers(points, like, gradient=True), x, x.shape[0] + 1)
+
+    @value.defjvp
+    def value_jvp(primals: Any, tangents: Any) -> Any:
+        if not function.is_differentiable:
+            raise TypeError(no_gradient(function.name))
+        [x], [direction] = primals, tangents
+        together = both(x)
+        return together[0], jnp.vdot(together[1:], direction)
+
+    @both.defjvp
+    def both_jvp(primals: Any, tangents: Any) -> Any:
+        # Second derivatives serve only to guess how wide a mode is: differences of exact gradients are good enough.
+        [x], [direction] = primals, tangents
+        step = DIFFERENCE * (1 + jnp.linalg.norm(x)) / jnp.maximum(jnp.linalg.norm(direction), 1e-300)
+        ahead, behind = jax.vmap(both)(jnp.stack([x + step * direction, x - step * direction]))
+        return both(x), (ahead - behind) / (2 * step)
+
+    return value
+
+
+def _call_back(on_host: Any, x: Float[Array, " d"], size: int) -> Float[Array, " {size}"]:
+    def exchange(bits: UInt32[np.ndarray, "*batch d 2"]) -> UInt32[np.ndarray, "*batch {size} 2"]:
+        bits = np.ascontiguousarray(np.asarray(bits))
+        points = bits.view(np.float64)[..., 0]
+        answer = np.ascontiguousarray(on_host(points.reshape(-1, points.shape[-1])), np.float64)
+        return answer.view(np.uint32).reshape(*points.shape[:-1], size, 2)
+
+    shape = jax.ShapeDtypeStruct((size, 2), jnp.uint32)
+    bits = jax.lax.bitcast_convert_type(x, jnp.uint32)
+    return jax.lax.bitcast_convert_type(
+        jax.pure_callback(exchange, shape, bits, vmap_method="broadcast_all"), jnp.float64
+    )
+
+
+def no_gradient(name: str) -> str:
+    """The refusal of a method that needs the gradient of a function that has none."""
+    return (
+        f"{name} has no gradient: it is no JAX function, and finite differences are too coarse to sample with. Give "
+        "pe.from_numpy(log_density, gradient=...) its gradient, or choose moves that need none, such as "
+        "method=pe.IndexGibbs(kernel=pe.RandomWalk()), which is what pe.sample takes by default here."
+    )

@@ -1,0 +1,156 @@
+"""Plain functions as targets: JAX functions as they are, NumPy functions by a call back into Python."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+from jaxtyping import Float, PyTree
+
+from pseudo_extended import checks
+from pseudo_extended.host import HostFunction
+from pseudo_extended.target import Target, flatten_position
+
+
+def from_numpy(
+    log_density: Callable[[Any], Any], gradient: Callable[[Any], Any] | None = None, *, vectorised: bool = False
+) -> "NumpyFunction":
+    """A NumPy function as one that can stand wherever a JAX function of a position can.
+
+    It is called once for all pseudo-samples and chains that a program advances, if it is `vectorised`, and otherwise
+    for one after the other. Where it raises, or returns nan, the density is zero; the result says how often it raised.
+
+    Args:
+        log_density: A function of a position (an array, or a dict or pytree of arrays) that returns a float; or, if
+            `vectorised`, of positions with a leading axis that returns a vector.
+        gradient: A function that returns the gradient of `log_density`, in the structure and shapes of a position (with
+            a leading axis if `vectorised`); or None, and then only methods that need no gradient work.
+        vectorised: Whether both take many positions at once.
+
+    >>> import pseudo_extended as pe
+    >>> def log_density(x):                                   # plain NumPy, plain Python
+    ...     return -0.5 * float(np.sum(x**2))
+    >>> target = pe.Target(pe.from_numpy(log_density, lambda x: -x), np.zeros(2))
+    >>> method = pe.Plain(pe.HMC(4))
+    >>> pe.sample(target, np.zeros(2), method=method, draws=20, warmup=20, seed=0, progress=False).weights.shape
+    (4, 20, 1)
+    """
+    checks.function("log_density", log_density)
+    if gradient is not None:
+        checks.function("gradient", gradient)
+    return NumpyFunction(log_density, gradient, vectorised=checks.choice("vectorised", vectorised, (True, False)))
+
+
+class NumpyFunction(HostFunction):
+    """A NumPy function of a position, with or without its gradient."""
+
+    name = "log_density"
+
+    def __init__(
+        self, function: Callable[[Any], Any], gradient: Callable[[Any], Any] | None = None, *, vectorised: bool = False
+    ):
+        super().__init__()
+        self.function, self.gradient, self.vectorised = function, gradient, vectorised
+        self.is_differentiable = gradient is not None
+
+    def values(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Float[np.ndarray, " point"]:
+        """The log density at each point."""
+        answer = np.full(len(points), np.nan)
+        for where, position in self._positions(points, like):
+            try:
+                answer[where] = _floats("log_density", self.function(position), np.shape(answer[where]))
+            except Exception as error:
+                self.failed(error)
+        return answer
+
+    def values_and_gradients(
+        self, points: Float[np.ndarray, "point d"], like: PyTree
+    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
+        """The log density and its gradient at each point; nan where either raises."""
+        assert self.gradient is not None
+        values, gradients = self.values(points, like), np.full(points.shape, np.nan)
+        for where, position in self._positions(points, like):
+            if not np.any(np.isfinite(values[where])):
+                continue  # a point of density zero: its gradient means nothing, and may raise
+            try:
+                gradients[where] = self._flat_gradient(self.gradient(position), position, gradients[where].shape)
+            except Exception as error:
+                self.failed(error)
+        return values, gradients
+
+    def _positions(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Iterator[tuple[Any, PyTree]]:
+        """Which points, and their position: all of them at once, or one after the other."""
+        if self.vectorised:
+            yield slice(None), _unflatten(points, like)
+        else:
+            for i, point in enumerate(points):
+                yield i, _unflatten(point, like)
+
+    def _flat_gradient(self, answer: Any, position: PyTree, shape: tuple[int, ...]) -> Float[np.ndarray, "*batch d"]:
+        leaves, expected = jax.tree.leaves(answer), jax.tree.leaves(position)
+        if jax.tree.structure(answer) != jax.tree.structure(position):
+            if len(expected) != 1:
+                raise TypeError("gradient must return the structure of a position")
+            leaves = [answer]
+        parts = [_floats("gradient", leaf, np.shape(like)) for leaf, like in zip(leaves, expected, strict=True)]
+        return np.concatenate([part.reshape((*shape[:-1], -1)) for part in parts], axis=-1)
+
+
+def _floats(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """`value` as floats of this shape; minus infinity and nan are densities of zero."""
+    array = checks.float_array(f"the value of {name}", value, finite=False)
+    if array.shape != shape and array.size != int(np.prod(shape)):
+        raise ValueError(f"{name} must return shape {shape}; got {array.shape}")
+    return array.reshape(shape)
+
+
+def _unflatten(flat: Float[np.ndarray, "*batch d"], like: PyTree) -> PyTree:
+    leaves, treedef = jax.tree.flatten(like)
+    ends = np.cumsum([leaf.size for leaf in leaves])[:-1]
+    parts = np.split(flat, ends, axis=-1)
+    shaped = [part.reshape((*flat.shape[:-1], *leaf.shape)) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.unflatten(treedef, [part[()] if part.ndim == 0 else part for part in shaped])
+
+
+def target_from(function: Any, init: Any) -> tuple[Target, Any]:
+    """A target from a plain function, and init as it fits it: an array or list is one vector, or a batch of them."""
+    checks.function("target", function)
+    if init is None:
+        raise TypeError("init must be given with a plain function, to show the shape of its position; got None.")
+    if callable(init):
+        return _plain(function, _example(init(jax.random.key(0, impl="threefry2x32")))), init
+    if not (hasattr(init, "__array__") or isinstance(init, (list, tuple, float, int, str))):
+        return _plain(function, _example(init)), init
+    array = checks.float_array("init", init)
+    if array.ndim > 2 or array.size == 0:
+        raise ValueError(
+            "init for a plain function must be one vector or a batch of vectors, shape (d,) or (starts, d); got "
+            f"shape {array.shape}. For a position of another shape, pass pe.Target(log_density, example)."
+        )
+    return _plain(function, array[0] if array.ndim == 2 else array), array
+
+
+def _plain(function: Callable[[Any], Any], example: Any) -> Target:
+    """The function as it is if JAX can trace it, and else, if it works on NumPy arrays, by calling back."""
+    target = Target(function, example)
+    position = jax.tree.unflatten(target.treedef, target.example)
+    try:
+        jax.eval_shape(function, position)
+    except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
+        wrapped = Target(NumpyFunction(function), example)
+        try:
+            _floats("log_density", function(position), ())
+        except Exception:  # no NumPy function either: the refusal of a function that JAX cannot trace says what to do
+            return target
+        return wrapped
+    except Exception:  # it is called again, and explained, with the other checks
+        return target
+    return target
+
+
+def _example(position: Any) -> Any:
+    """`position`, if it can be an example; errors speak of init, which is what the user gave."""
+    leaves = [leaf for _, leaf in flatten_position("init", position)[0]]
+    if not sum(checks.float_array("init", leaf).size for leaf in leaves):
+        raise TypeError(f"init must be an array or a pytree of arrays with numbers; got {checks.describe(position)}.")
+    return position
