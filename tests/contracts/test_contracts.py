@@ -49,7 +49,7 @@ METHODS = {
     "continuous tempering": pe.ContinuousTempering("gibbs", pe.HMC(2), base=pe.Normal(0.0, 2.0), log_zeta=0.0),
 }
 LEARNED = {pe.IndexGibbs: ["log_step"], pe.EquiEnergy: [], pe.RepellingAttracting: []}
-"""In warm-up, where it is not step sizes and metric: index Gibbs has its metric from the pilot, two have fixed steps."""
+"""In warm-up, where it is not step sizes and metric: index Gibbs has its metric from the pilot; two tune nothing."""
 NUM_PARTICLES = 4
 
 
