@@ -39,9 +39,28 @@ def test_curvature(dense):
 
 def test_distinct_counts_hits_and_drops_what_is_not_finite():
     x = np.array([[0.0], [1.0], [1.0 + 1e-9], [np.nan], [5.0]])
-    kept, hits = distinct(x, np.array([1.0, 3.0, 2.9, 7.0, -np.inf]))
+    kept, hits = distinct(x, np.array([1.0, 3.0, 2.9, 7.0, -np.inf]), 10)
     np.testing.assert_array_equal(kept, [1, 0])
     np.testing.assert_array_equal(hits, [2, 1])
+
+
+def test_ends_far_away_do_not_blur_the_modes_near_the_top():
+    """Two modes 0.6 apart, and ends of ascents that went astray, hundreds away and far below."""
+    rng = np.random.default_rng(0)
+    modes = np.repeat([[-0.3, -0.9], [-0.9, -0.3]], 100, axis=0) + rng.normal(0, 1e-4, (200, 2))
+    astray = rng.normal(0, 300, (30, 2))
+    kept, hits = distinct(np.concatenate([modes, astray]), np.r_[np.zeros(200), np.full(30, -500.0)], 80)
+    np.testing.assert_allclose(np.sort(hits)[::-1][:2], 100)
+    assert len(kept) == 32
+
+
+def test_many_ends_of_one_mode_do_not_crowd_out_another():
+    """Convergence is not exact: the circle widens until the places are few."""
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.normal(0, 1e-3, 1000), 1.0][:, None]
+    kept, _ = distinct(x, np.r_[np.zeros(1000), -10.0], 80)
+    assert len(kept) <= 80
+    assert 1000 in kept
 
 
 def test_merge_joins_what_lies_within_a_mode_and_bounds_flat_directions():

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 from pseudo_extended.compiled import Job
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.ascents import ascend
-from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
+from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge, near_top
 
 NUM_ASCENTS = 512
 """In each round; a quarter of it in more than 50 dimensions, or for functions called in Python, which are dear. A
@@ -66,7 +66,7 @@ class ModeSearch:
         for _ in range(MAX_ROUNDS):
             new_ends, new_values = self._climb(self._near(rng, ends, values, x))
             ends, values = np.concatenate([ends, new_ends]), np.concatenate([values, new_values])
-            hits = distinct(ends, values)[1]
+            hits = distinct(ends, values, 2 * MAX_MODES)[1]
             if len(hits) == num_found or np.sum(hits == 1) > MAX_UNSEEN * len(ends):
                 break
             num_found = len(hits)
@@ -105,7 +105,7 @@ class ModeSearch:
         return np.asarray(ends), np.asarray(values)
 
     def _modes(self, ends: np.ndarray, values: np.ndarray) -> Modes:
-        kept, hits = (found[: 2 * MAX_MODES] for found in distinct(ends, values))
+        kept, hits = (found[: 2 * MAX_MODES] for found in distinct(ends, values, 2 * MAX_MODES))
         if len(kept) == 0:
             raise ValueError(
                 "no ascent of the log density ended at a finite value: the density seems to have no mode. Give the "
@@ -116,11 +116,11 @@ class ModeSearch:
         curvatures = np.asarray(self.programs[1](places))[: len(kept)]
         # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one
         # such place, as the other directions say.
-        near_top = ends[kept][values[kept] > values[kept][0] - 50 - 5 * self.dim]
+        highest = ends[kept][values[kept] > values[kept][0] - near_top(self.dim)]
         diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
         with np.errstate(divide="ignore", invalid="ignore"):
             local = np.nanmedian(np.where(diagonal > 0, diagonal, np.nan) ** -0.5, axis=0)
-        widest = np.fmax(2 * np.std(near_top, axis=0), 3 * np.nan_to_num(local, nan=0.0))
+        widest = np.fmax(2 * np.std(highest, axis=0), 3 * np.nan_to_num(local, nan=0.0))
         widest = np.where(widest > 0, widest, 1 + np.abs(ends[kept[0]]))
         return merge(ends[kept], values[kept], curvatures, hits, widest)
 

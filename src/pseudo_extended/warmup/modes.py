@@ -47,16 +47,33 @@ def curvature(log_density: LogDensity, x: Float[Array, " d"], *, dense: bool) ->
 
 
 def distinct(
-    x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"]
+    x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"], wanted: int
 ) -> tuple[Int[np.ndarray, " kept"], Int[np.ndarray, " kept"]]:
     """Which ends of ascents are places of their own, the highest first, and how many ended at each.
 
-    Two ends are one place when they are closer than a hundredth of the spread of all: ascents end where the next step
-    gains nothing, not at the last digit.
+    Two ends are one place when they are closer than a hundredth of the spread: ascents end where the next step gains
+    nothing, not at the last digit. The spread is that of the ends near the top, because others may be anywhere; if that
+    makes more places than `wanted`, of wider and wider circles of them, up to all.
     """
     good = np.isfinite(log_density) & np.all(np.isfinite(x), axis=1)
-    order = [i for i in np.argsort(-np.where(good, log_density, -np.inf)) if good[i]]
-    unit = np.std(x[good], axis=0) + 1e-12 if good.any() else np.ones(x.shape[1])
+    if not good.any():
+        return np.zeros(0, int), np.zeros(0, int)
+    order = np.argsort(-np.where(good, log_density, -np.inf))[: good.sum()]
+    near = log_density[order] > log_density[order[0]] - near_top(x.shape[1])
+    unit, widest = (np.std(x[ends], axis=0) + 1e-12 for ends in (order[near], order))
+    while True:
+        kept, hits = _places(x, order, unit)
+        if len(kept) <= wanted or np.all(unit >= widest):
+            return kept, hits
+        unit = np.minimum(3 * unit, widest)
+
+
+def near_top(dim: int) -> float:
+    """How far below the highest mode the log density of one may be that is worth looking at."""
+    return 50.0 + 5.0 * dim
+
+
+def _places(x: np.ndarray, order: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     kept: list[int] = []
     hits: list[int] = []
     places = np.empty_like(x)
