@@ -35,6 +35,7 @@ np.savez(sys.argv[1], **{str(n): sample(devices=n).unconstrained for n in (1, 8)
 """
 
 
+@pytest.mark.slow
 def test_devices(tmp_path, reference):
     """Each of three chains on a device of its own; simulated, as the number is fixed when JAX starts."""
     flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"

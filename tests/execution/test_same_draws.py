@@ -41,8 +41,8 @@ def assert_same(a: pe.Result, b: pe.Result):
 
 
 def row(name):
-    """A row costs some ten runs: one worker takes all of it, and two rows are left for `make test-all`."""
-    slow = [pytest.mark.slow] if name in ("cycle", "plain random walk") else []
+    """A row costs some ten runs: one worker takes all of it, and three rows are left for `make test-all`."""
+    slow = [] if name in ("pseudo-extended HMC, dense", "vectorised") else [pytest.mark.slow]
     return pytest.param(name, marks=[pytest.mark.xdist_group(name), *slow])
 
 
@@ -76,6 +76,7 @@ def test_vectorised_with_any_company():
     np.testing.assert_array_equal(shifted.unconstrained[:4], together.unconstrained)
 
 
+@pytest.mark.slow
 def test_another_width_is_the_same_chain_up_to_rounding():
     """XLA emits other instructions for another width; before chaos sets in, only the last digits differ."""
     short = {**RUN, "draws": 3, "warmup": 0}
@@ -101,7 +102,8 @@ def test_another_seed_gives_other_draws(method, reference):
     assert np.mean(other.unconstrained == reference.unconstrained) < 0.01
 
 
-@pytest.mark.parametrize("width", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1, 2])
 def test_matrix_products(width):
     """Chunks, cores and the company that a chain keeps within one program cannot matter."""
     method = pe.PseudoExtended(pe.Tempered(0.01), pe.HMC(num_steps=5), 3, width=width)

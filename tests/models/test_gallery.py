@@ -26,9 +26,9 @@ def page(request, monkeypatch, data_directory):
 
 
 def _marks(page):
-    """One page of each library is quick enough for every day."""
+    """One page is quick enough for every day."""
     group = pytest.mark.xdist_group(LIBRARY[page])
-    return [group] if page in ("change_point", "mixture") else [group, pytest.mark.slow]
+    return [group] if page == "change_point" else [group, pytest.mark.slow]
 
 
 @pytest.mark.parametrize("page", [pytest.param(page, marks=_marks(page)) for page in PAGES], indirect=True)
