@@ -145,6 +145,7 @@ def test_log_cosh_is_stable(x64):
     assert np.all(np.isfinite(log_cosh(y)))
 
 
+@pytest.mark.slow
 def test_exact_numbers_of_the_first_system(data_directory):
     """log Z_b of baselines.md; and the moments that the authors published, which a rotation of x does not change."""
     problem = load_boltzmann(data_directory, "machine")

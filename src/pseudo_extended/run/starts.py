@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,10 +35,18 @@ def starting_points(
     num_particles = method.num_points
     num_points = num_chains * num_particles
 
-    def check(x: Float[Array, "particle d"]) -> tuple[Bool[Array, " particle"], Bool[Array, " particle"]]:
+    # Their arrays are arguments, so that other numbers of the same shape are the same program.
+    dynamic, static = eqx.partition((target, method), eqx.is_array)
+    arrays, structure = jax.tree.flatten(dynamic)
+
+    def check(
+        arrays: list[Array], x: Float[Array, "particle d"]
+    ) -> tuple[Bool[Array, " particle"], Bool[Array, " particle"]]:
+        target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
         return jax.vmap(lambda u: _is_finite(target, u, method.needs_gradient))(x), method.covers(target, x)
 
-    [checked] = compile_once(Job(jax.vmap(check), (np.zeros((num_chains, num_particles, target.dim)),)))
+    places = np.zeros((num_chains, num_particles, target.dim))
+    [checked] = compile_once(Job(jax.vmap(check, in_axes=(None, 0)), (arrays, places)))
     keys = [
         jax.random.fold_in(jax.random.fold_in(key, chain), particle)
         for chain in range(num_chains)
@@ -49,7 +58,9 @@ def starting_points(
     for attempt in range(starts.max_attempts):
         for i in todo:
             x[i] = np.asarray(starts.propose(jax.random.fold_in(keys[i], attempt), int(i), attempt))
-        finite, covered = (np.asarray(part).ravel() for part in checked(x.reshape(num_chains, num_particles, -1)))
+        finite, covered = (
+            np.asarray(part).ravel() for part in checked(arrays, x.reshape(num_chains, num_particles, -1))
+        )
         todo = np.flatnonzero(~(finite & covered))
         if todo.size == 0:
             return x.reshape(num_chains, num_particles, target.dim)
