@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -79,18 +78,15 @@ def info(store: StorePath) -> None:
         _refuse(error)
     manifest = opened.manifest
     plan = manifest["plan"]
-    try:
-        num_draws = json.loads((opened.root / "zarr.json").read_bytes())["attributes"]["num_draws"]
-    except (OSError, ValueError, KeyError):
-        num_draws = 0
     shapes = ", ".join(f"{name}: {tuple(shape)}" for name, shape in manifest["position"])
     versions = ", ".join(f"{name} {value}" for name, value in manifest["versions"].items() if value)
     typer.echo(f"{manifest['description']}, begun {manifest['created']}, format {manifest['version']}")
     typer.echo(f"position: {shapes}")
+    num_draws = opened.num_draws_shown or 0
     typer.echo(
-        f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}, ", nl=False
+        f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}", nl=False
     )
-    typer.echo(f"thin {plan['thin']}, seed {plan['seed']}")
+    typer.echo(f", thin {plan['thin']}, seed {plan['seed']}")
     state = manifest.get("stopped", "running")
     state = "running, or killed" if state == "running" else state
     typer.echo(f"state: {'finished' if _is_finished(manifest) else state}")

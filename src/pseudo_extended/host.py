@@ -5,6 +5,7 @@ precision is off unless it is on for the whole process, and doubles would arrive
 """
 
 from abc import abstractmethod
+from collections.abc import Callable
 from threading import Lock
 from typing import Any
 
@@ -24,7 +25,7 @@ class HostFunction:
     Under `vmap` it is called once for all points. A point at which it raises has the value nan, which counts as a
     density of zero; how often, and what was raised first, is kept for the report.
 
-    A subclass says what the values and the gradients of many flat positions are. The last few thousand answers are
+    A subclass says what the values and gradients of many flat positions are. The last few thousand answers are
     kept: vectorised programs ask again for points that have finished or did not move.
     """
 
@@ -37,14 +38,25 @@ class HostFunction:
         self.forget()
 
     @abstractmethod
-    def values(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Float[np.ndarray, " point"]:
-        """The function at each point; `like` shows the structure and shapes of a position."""
+    def compute(
+        self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
+    ) -> Float[np.ndarray, "point answer"]:
+        """A row for each point: the value, and then the gradient if asked for; nan where there is none.
 
-    @abstractmethod
-    def values_and_gradients(
-        self, points: Float[np.ndarray, "point d"], like: PyTree
-    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
-        """The function and its gradient at each point."""
+        `like` shows the structure and shapes of a position.
+        """
+
+    def one_by_one(
+        self, points: Float[np.ndarray, "point d"], answer: Callable[[Float[np.ndarray, " d"]], Any], *, gradient: bool
+    ) -> Float[np.ndarray, "point answer"]:
+        """The rows of a function that takes one point; what it raises is remembered."""
+        rows = np.full((len(points), points.shape[1] + 1 if gradient else 1), np.nan)
+        for row, point in zip(rows, points, strict=True):
+            try:
+                row[:] = answer(point)
+            except Exception as error:
+                self.failed(error)
+        return rows
 
     def __call__(self, position: PyTree) -> Float[Array, ""]:
         """The value, as JAX sees it: traceable, and differentiable if the function is."""
@@ -81,11 +93,7 @@ class HostFunction:
         known |= {key: nowhere for key, point in zip(keys, points, strict=True) if not np.all(np.isfinite(point))}
         new = {key: i for i, key in enumerate(keys) if key not in known}
         if new:
-            asked = points[list(new.values())]
-            if gradient:
-                rows = np.column_stack(self.values_and_gradients(asked, like))
-            else:
-                rows = self.values(asked, like)[:, None]
+            rows = self.compute(points[list(new.values())], like, gradient=gradient)
             computed = dict(zip(new, rows, strict=True))
             known |= computed
             with self._lock:

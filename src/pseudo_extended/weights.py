@@ -59,9 +59,12 @@ def effective_number(weight: Float[np.ndarray, "... particle"]) -> Float[np.ndar
     return 1.0 / np.sum(weight**2, axis=-1)
 
 
-def draw_index(weight: Float[np.ndarray, "... particle"], rng: np.random.Generator) -> Int[np.ndarray, "..."]:
-    """One index a draw, with the probabilities of its weights."""
-    uniform = rng.uniform(size=weight.shape[:-1])
+def draw_index(weight: Float[np.ndarray, "... particle"], uniform: Float[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
+    """One index a draw, with the probabilities of its weights, from one uniform number each.
+
+    >>> draw_index(np.array([[0.3, 0.7], [0.3, 0.7]]), np.array([0.2, 0.4]))
+    array([0, 1])
+    """
     cumulative = np.cumsum(weight, axis=-1)
     # The last cumulative weight may be 1 - 1e-16: scale, so that no draw points beyond the last pseudo-sample.
     return np.sum(cumulative <= (uniform * cumulative[..., -1])[..., None], axis=-1)

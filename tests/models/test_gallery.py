@@ -80,8 +80,8 @@ def test_nuts_is_stuck_and_ours_is_not(page):
     name = page.NAMES[0]
     row, truth = table.loc[name], STUCK[page.__name__](page)
     assert row["R-hat "] > 1.3, table  # the chains of NUTS disagree
-    assert abs(row["ours"] - truth) < 5 * row["±"] < 0.5, (truth, table)
-    assert row["R-hat"] < row["R-hat "], table
+    assert abs(row["ours"] - truth) < 5 * row["±"] < 0.25, (truth, table)
+    assert row["R-hat"] < 1.1, table
 
 
 @pytest.mark.slow

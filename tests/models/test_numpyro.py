@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import pseudo_extended as pe
 from pseudo_extended.models import as_target
@@ -94,6 +95,20 @@ def test_all_groups_of_arviz(result):
     np.testing.assert_allclose(data["log_likelihood"]["y"].values, expected, rtol=1e-6)
     assert data["prior"]["share"].shape == (1, 7, 3)
     assert "log_weight" in data["sample_stats"]
+
+
+def test_a_store_shows_what_the_result_shows(target, result, tmp_path):
+    """Also after the run was stopped and went on: constrained sites, deterministics and labels, in the file itself."""
+    path = tmp_path / "run.zarr"
+    pe.sample(target, **RUN, store=path, chunk=8, callback=lambda run: run.num_draws > 0)
+    resumed = pe.resume(path, target, progress=False)
+    with xr.open_datatree(path, engine="zarr") as tree:
+        stored = tree["posterior"].to_dataset().load()
+    shown = result.to_arviz()["posterior"]
+    assert set(stored.data_vars) == set(shown.data_vars) == set(resumed.to_arviz()["posterior"].data_vars)
+    np.testing.assert_array_equal(stored["effect"].coords["place"], ["a", "b", "c"])
+    for name in shown.data_vars:
+        np.testing.assert_allclose(stored[name], shown[name], rtol=1e-12, err_msg=str(name))
 
 
 def test_posterior_predictive_by_numpyro_itself(result):

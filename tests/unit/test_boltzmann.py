@@ -127,14 +127,15 @@ def test_relaxation_keeps_the_machine():
         assert problem.target.dim <= 6
 
 
-def test_generator_is_the_papers():
-    problem = boltzmann_machine(12, seed=0, exact=False)
-    again = boltzmann_machine(12, seed=0, exact=False)
+@pytest.mark.parametrize("num_units", [12, pytest.param(28, marks=pytest.mark.slow)])
+def test_generator_is_the_papers(num_units):
+    problem = boltzmann_machine(num_units, seed=0, exact=False)
+    again = boltzmann_machine(num_units, seed=0, exact=False)
     np.testing.assert_array_equal(problem.density.coupling, again.density.coupling)
     assert problem.mean is None
-    assert 0.04 < problem.density.bias.std() < 0.16
+    assert 0.05 < problem.density.bias.std() < 0.15
     assert boltzmann_machine(28, seed=0, exact=False, diagonal="shift").target.dim == 27  # the paper's d
-    assert boltzmann_machine(40, seed=0, exact=False).diagonal.gap < 1e-6
+    assert boltzmann_machine(60 if num_units == 28 else 40, seed=0, exact=False).diagonal.gap < 1e-6
     assert not np.allclose(boltzmann_machine(5, seed=1).mean, boltzmann_machine(5, seed=2).mean)
 
 

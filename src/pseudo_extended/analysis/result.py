@@ -221,7 +221,8 @@ class Result:
 
     def resample_index(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
         """Which pseudo-sample stands for each draw, drawn by its weights."""
-        return draw_index(normalise(self.log_weights), self._rng(seed))
+        uniform = self._rng(seed).uniform(size=self.log_weights.shape[:-1])
+        return draw_index(normalise(self.log_weights), uniform)
 
     def resample_draws(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
         """Which draws of each chain stand for it: all of them once, or by their importance where they have one."""

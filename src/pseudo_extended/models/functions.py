@@ -1,6 +1,6 @@
 """Plain functions as targets: JAX functions as they are, NumPy functions by a call back into Python."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -53,47 +53,40 @@ class NumpyFunction(HostFunction):
         self.function, self.gradient, self.vectorised = function, gradient, vectorised
         self.is_differentiable = gradient is not None
 
-    def values(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Float[np.ndarray, " point"]:
-        """The log density at each point."""
-        answer = np.full(len(points), np.nan)
-        for where, position in self._positions(points, like):
-            try:
-                answer[where] = _floats("log_density", self.function(position), np.shape(answer[where]))
-            except Exception as error:
-                self.failed(error)
-        return answer
+    def compute(
+        self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
+    ) -> Float[np.ndarray, "point answer"]:
+        """All points at once if the function is vectorised; nan where it, or its gradient, raises."""
+        if not self.vectorised:
+            return self.one_by_one(points, lambda point: self._rows(point, like, gradient), gradient=gradient)
+        try:
+            return self._rows(points, like, gradient)
+        except Exception as error:
+            self.failed(error)
+            return np.full((len(points), points.shape[1] + 1 if gradient else 1), np.nan)
 
-    def values_and_gradients(
-        self, points: Float[np.ndarray, "point d"], like: PyTree
-    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
-        """The log density and its gradient at each point; nan where either raises."""
+    def _rows(
+        self, flat: Float[np.ndarray, "*batch d"], like: PyTree, gradient: bool
+    ) -> Float[np.ndarray, "*batch answer"]:
+        """The answers for one point or for many, as the function takes them."""
+        position, batch = _unflatten(flat, like), flat.shape[:-1]
+        value = _floats("log_density", self.function(position), batch)
+        if not gradient:
+            return value[..., None]
+        # At points of density zero the gradient means nothing, and may raise.
+        slope = self._flat_gradient(position, batch) if np.any(np.isfinite(value)) else np.full(flat.shape, np.nan)
+        return np.concatenate([value[..., None], slope], axis=-1)
+
+    def _flat_gradient(self, position: PyTree, batch: tuple[int, ...]) -> Float[np.ndarray, "*batch d"]:
         assert self.gradient is not None
-        values, gradients = self.values(points, like), np.full(points.shape, np.nan)
-        for where, position in self._positions(points, like):
-            if not np.any(np.isfinite(values[where])):
-                continue  # a point of density zero: its gradient means nothing, and may raise
-            try:
-                gradients[where] = self._flat_gradient(self.gradient(position), position, gradients[where].shape)
-            except Exception as error:
-                self.failed(error)
-        return values, gradients
-
-    def _positions(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Iterator[tuple[Any, PyTree]]:
-        """Which points, and their position: all of them at once, or one after the other."""
-        if self.vectorised:
-            yield slice(None), _unflatten(points, like)
-        else:
-            for i, point in enumerate(points):
-                yield i, _unflatten(point, like)
-
-    def _flat_gradient(self, answer: Any, position: PyTree, shape: tuple[int, ...]) -> Float[np.ndarray, "*batch d"]:
+        answer = self.gradient(position)
         leaves, expected = jax.tree.leaves(answer), jax.tree.leaves(position)
         if jax.tree.structure(answer) != jax.tree.structure(position):
             if len(expected) != 1:
                 raise TypeError("gradient must return the structure of a position")
             leaves = [answer]
         parts = [_floats("gradient", leaf, np.shape(like)) for leaf, like in zip(leaves, expected, strict=True)]
-        return np.concatenate([part.reshape((*shape[:-1], -1)) for part in parts], axis=-1)
+        return np.concatenate([part.reshape((*batch, -1)) for part in parts], axis=-1)
 
 
 def _floats(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -27,31 +27,19 @@ class CompiledDensity(HostFunction):
             self.value_and_gradient = None
         self.is_differentiable = self.value_and_gradient is not None
 
-    def values(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Float[np.ndarray, " point"]:
+    def compute(
+        self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
+    ) -> Float[np.ndarray, "point answer"]:
         """One point after the other."""
-        answer = np.full(len(points), np.nan)
-        for i, point in enumerate(points):
-            try:
-                answer[i] = np.asarray(self.value(*in_order(point, like, self.order))[0]).item()
-            except Exception as error:
-                self.failed(error)
-        return answer
+        function = self.value_and_gradient if gradient else self.value
+        assert function is not None
 
-    def values_and_gradients(
-        self, points: Float[np.ndarray, "point d"], like: PyTree
-    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
-        """One point after the other."""
-        assert self.value_and_gradient is not None
-        values, gradients = np.full(len(points), np.nan), np.full(points.shape, np.nan)
-        for i, point in enumerate(points):
-            try:
-                value, *parts = self.value_and_gradient(*in_order(point, like, self.order))
-                by_name = dict(zip(self.order, parts, strict=True))
-                values[i] = np.asarray(value).item()
-                gradients[i] = np.concatenate([np.ravel(by_name[name]) for name in sorted(by_name)])
-            except Exception as error:
-                self.failed(error)
-        return values, gradients
+        def answer(point: Float[np.ndarray, " d"]) -> Float[np.ndarray, " answer"]:
+            value, *parts = function(*in_order(point, like, self.order))
+            by_name = dict(zip(self.order, parts, strict=True)) if gradient else {}
+            return np.concatenate([np.ravel(value), *(np.ravel(by_name[name]) for name in sorted(by_name))])
+
+        return self.one_by_one(points, answer, gradient=gradient)
 
 
 def in_order(point: Float[np.ndarray, " d"], like: PyTree, order: Sequence[str]) -> list[np.ndarray]:

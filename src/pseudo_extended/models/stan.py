@@ -1,7 +1,7 @@
 """Stan models as targets: the density and what it generates are called in Stan, for all pseudo-samples at once."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -78,37 +78,19 @@ class StanDensity(HostFunction):
         super().__init__()
         self.engine = engine
 
-    def values(self, points: Float[np.ndarray, "point d"], like: PyTree) -> Float[np.ndarray, " point"]:
-        """One point after the other; what Stan rejects is a density of zero."""
+    def compute(
+        self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
+    ) -> Float[np.ndarray, "point answer"]:
+        """One point after the other, on the engine's own thread; what Stan rejects is a density of zero."""
         del like
-        return self.engine.call(self._values, points)
+        return self.engine.call(
+            lambda points: self.one_by_one(points, self._answer(gradient), gradient=gradient), points
+        )
 
-    def values_and_gradients(
-        self, points: Float[np.ndarray, "point d"], like: PyTree
-    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
-        """One point after the other."""
-        del like
-        return self.engine.call(self._values_and_gradients, points)
-
-    def _values(self, points: Float[np.ndarray, "point d"]) -> Float[np.ndarray, " point"]:
-        answer = np.full(len(points), np.nan)
-        for i, point in enumerate(points):
-            try:
-                answer[i] = self.engine.log_density(point)
-            except Exception as error:
-                self.failed(error)
-        return answer
-
-    def _values_and_gradients(
-        self, points: Float[np.ndarray, "point d"]
-    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
-        values, gradients = np.full(len(points), np.nan), np.full(points.shape, np.nan)
-        for i, point in enumerate(points):
-            try:
-                values[i], gradients[i] = self.engine.log_density_gradient(point)
-            except Exception as error:
-                self.failed(error)
-        return values, gradients
+    def _answer(self, gradient: bool) -> Callable[[Float[np.ndarray, " d"]], Any]:
+        return (
+            (lambda point: np.append(*self.engine.log_density_gradient(point))) if gradient else self.engine.log_density
+        )
 
 
 class _Shower:

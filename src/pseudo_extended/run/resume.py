@@ -1,7 +1,6 @@
 """`resume`, `extend` and `load`: what can be done with a store."""
 
 import contextlib
-import json
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -97,10 +96,9 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
     target = _target(opened, target)
     _check_target(opened, target)
     arrays, manifest = opened.arrays, opened.manifest
-    try:
-        num_draws = json.loads((opened.root / "zarr.json").read_bytes())["attributes"]["num_draws"]
-    except (OSError, ValueError, KeyError):
-        raise StoreError(f"store {str(opened.root)!r} has no readable zarr.json: pe.resume writes it again.") from None
+    num_draws = opened.num_draws_shown
+    if num_draws is None:
+        raise StoreError(f"store {str(opened.root)!r} has no readable zarr.json: pe.resume writes it again.")
     if not num_draws:
         raise StoreError(f"store {str(opened.root)!r} has no draws yet: it is in warm-up, or was stopped in it.")
     least = 1 if draws is None else -(-num_draws // checks.integer("draws", draws, minimum=1))

@@ -38,8 +38,20 @@ class Schedule(NamedTuple):
     callback: Callback | None
 
 
-class Options(TypedDict, total=False):
-    """The keywords of `pe.sample`, which `pe.start` takes too."""
+class ScheduleOptions(TypedDict, total=False):
+    """The keywords of `pe.sample` that `pe.resume` and `pe.extend` take too: no draw depends on them."""
+
+    time_limit: float | None
+    progress: bool
+    cores: int | None
+    chunk: int | None
+    devices: Any
+    cluster: Any
+    callback: Callback | None
+
+
+class Options(ScheduleOptions, total=False):
+    """All keywords of `pe.sample`, which `pe.start` takes."""
 
     method: AbstractMethod | None
     draws: int | None
@@ -47,27 +59,8 @@ class Options(TypedDict, total=False):
     chains: int
     seed: int | None
     target_ess: float | None
-    time_limit: float | None
     thin: int
-    progress: bool
-    cores: int | None
-    chunk: int | None
-    devices: Any
-    cluster: Any
-    callback: Callback | None
     store: Any
-
-
-class ScheduleOptions(TypedDict, total=False):
-    """Those of them that `pe.resume` and `pe.extend` take."""
-
-    time_limit: float | None
-    progress: bool
-    cores: int | None
-    chunk: int | None
-    devices: Any
-    cluster: Any
-    callback: Callback | None
 
 
 def check_method(method: Any, target: Target) -> AbstractMethod:

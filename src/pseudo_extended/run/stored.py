@@ -51,7 +51,7 @@ def layout_for(target: Target, num_chains: int, width: int, draw: Record) -> Lay
         columns.append(Column(group, name, np.dtype(leaf.dtype).name, shape, axes))
     columns.append(Column("sample_stats", "resampled_particle", "int64", (), ()))
     if draw.log_importance is None:  # else one point a draw would have to be weighted, and ArviZ knows no weights
-        for parameter, name in zip(target.parameters, _file_names(target), strict=True):
+        for parameter, name in zip(target.shown, _file_names(target), strict=True):
             columns.append(Column("posterior", name, "float64", parameter.shape, parameter.dims))
     chunk = 2 ** int(np.log2(max(CHUNK_BYTES / (8 * width * num_particles * dim), 1)))
     return Layout(num_chains, width, int(np.clip(chunk, 16, 8192)), tuple(columns))
@@ -91,7 +91,7 @@ class Stored(Recorder):
         self.store = store
         arrays = store.arrays
         arrays.create()
-        arrays.label(dict(target.coords))
+        arrays.label(dict(target.shown_coords))
         seed, width, chunk = store.manifest["plan"]["seed"], arrays.layout.width, arrays.layout.chunk
         derive = partial(_derive, target, arrays.layout, seed, constrainer(target, width * chunk))
         self.writer = DrawWriter(arrays, store.snapshots, num_warmup, derive)
@@ -190,4 +190,4 @@ def _derive(
 
 def _file_names(target: Target) -> list[str]:
     """Names of parameters as names of directories."""
-    return [name.replace("/", "_") for name in target.names]
+    return [parameter.name.replace("/", "_") for parameter in target.shown]

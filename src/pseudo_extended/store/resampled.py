@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
-from pseudo_extended.weights import normalise
+from pseudo_extended.weights import draw_index, normalise
 
 
 def resample_particles(
@@ -21,13 +21,14 @@ def resample_particles(
     """Which pseudo-sample stands for each draw, by its weight; `first` is the number of the first draw."""
     num_draws = log_weight.shape[1]
     uniform = np.stack([_uniforms(seed, int(chain), first, num_draws) for chain in chains])
-    cumulative = np.cumsum(normalise(log_weight), axis=2)
-    index = np.sum(cumulative <= (uniform * cumulative[..., -1])[..., None], axis=2)
-    return np.minimum(index, log_weight.shape[2] - 1)
+    return draw_index(normalise(log_weight), uniform)
 
 
 def constrainer(target: Target, num_points: int) -> Callable[[Float[np.ndarray, "point d"]], list[np.ndarray]]:
-    """A function that takes `num_points` unconstrained vectors to the leaves of the user's position."""
+    """A function that takes up to `num_points` unconstrained vectors to the parameters that the user sees."""
+    view = target.view
+    if view is not None:
+        return lambda u: list(view.show(u, target.constrain).values())
     if all(bounds is None for bounds in target.bounds):
         ends = np.cumsum([parameter.size for parameter in target.parameters])[:-1]
         shapes = [parameter.shape for parameter in target.parameters]

@@ -9,6 +9,7 @@ run.zarr/
 """
 
 import contextlib
+import json
 import uuid
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,14 @@ class Store:
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
         """Them back, or a `BrokenFileError`."""
         return read_sealed(self.engine / name)
+
+    @property
+    def num_draws_shown(self) -> int | None:
+        """How many draws of every chain a reader sees now; None if that cannot be read."""
+        try:
+            return int(json.loads((self.root / "zarr.json").read_bytes())["attributes"]["num_draws"])
+        except (OSError, ValueError, KeyError):
+            return None
 
     @property
     def arrays(self) -> Arrays:

@@ -66,10 +66,12 @@ class ModeSearch:
         for _ in range(MAX_ROUNDS):
             new_ends, new_values = self._climb(self._near(rng, ends, values, x))
             ends, values = np.concatenate([ends, new_ends]), np.concatenate([values, new_values])
-            hits = distinct(ends, values, 2 * MAX_MODES)[1]
-            if len(hits) == num_found or np.sum(hits == 1) > MAX_UNSEEN * len(ends):
+            kept, hits = distinct(ends, values, 2 * MAX_MODES)
+            # Far below the top there is always one more place where an ascent gave up.
+            before, top = num_found, values[kept].max(initial=-np.inf)
+            num_found = int(np.sum(values[kept] > top - near_top(self.dim)))
+            if num_found == before or np.sum(hits == 1) > MAX_UNSEEN * len(ends):
                 break
-            num_found = len(hits)
         return self._modes(ends, values)
 
     def again(self, modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
