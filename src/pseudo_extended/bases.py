@@ -191,7 +191,8 @@ class NormalMixture(AbstractBase):
         elif u.shape[0] > SMALL_PRODUCT:
             whitened = (away @ self.whiteners).reshape(self.means.shape)
         else:  # a call of the matrix product costs more than it saves
-            whitened = jnp.sum(away[:, None] * self.whiteners, axis=0).reshape(self.means.shape)
+            factors = jnp.asarray(self.whiteners).reshape(-1, *self.means.shape)
+            whitened = jnp.sum(factors * away[:, None, None], axis=0)
         return jax.nn.logsumexp(self.log_heights - 0.5 * jnp.sum((whitened - self.offsets) ** 2, axis=-1))
 
     @property
@@ -206,7 +207,11 @@ class NormalMixture(AbstractBase):
         share = jnp.cumsum(jnp.exp(jnp.asarray(self.log_weights)))
         component = jnp.minimum(jnp.sum(share <= uniform[0] * share[-1]), share.shape[0] - 1)
         scale = jnp.asarray(self.scales)[component]
-        return jnp.asarray(self.means)[component] + (scale @ noise if scale.ndim == 2 else scale * noise)
+        if scale.ndim == 2:
+            noise = jnp.sum(scale * noise, axis=-1) if dim <= SMALL_PRODUCT else scale @ noise
+        else:
+            noise = scale * noise
+        return jnp.asarray(self.means)[component] + noise
 
     def check(self, name: str, dim: int) -> None:
         """As many coordinates as the target."""

@@ -1,13 +1,18 @@
-"""The command `pseudo-extended`: what a store holds, and going on with it."""
+"""The command `pseudo-extended`: what a store holds, going on with it, and the paper's experiments."""
 
 import importlib
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from pseudo_extended.problems.files import VARIABLE
+from pseudo_extended.reproduction.catalogue import EXPERIMENTS
+from pseudo_extended.reproduction.catalogue import reproduce as reproduce_paper
+from pseudo_extended.run.cluster import connect
 from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
 from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError
@@ -93,6 +98,40 @@ def info(store: StorePath) -> None:
     typer.echo(f"made with {versions} on {manifest['machine']}")
     for sentence in (*manifest.get("notes", ()), *opened.broken):
         typer.echo(sentence)
+
+
+@app.command()
+def reproduce(
+    names: Annotated[
+        list[str], typer.Argument(help="Experiments, such as table1 or figure5, or all; list names them.")
+    ],
+    out: Annotated[Path, typer.Option(help="Where records, tables and figures go.")] = Path("results"),
+    quick: Annotated[bool, typer.Option("--quick", help="A small budget for each, and not the paper's.")] = False,
+    runs: Annotated[int | None, typer.Option(help="Independent runs of each row, instead of the budget's.")] = None,
+    draws: Annotated[int | None, typer.Option(help="Draws of each run, instead of the budget's.")] = None,
+    jobs: Annotated[int, typer.Option(help="Runs at the same time.")] = 1,
+    data: Annotated[Path | None, typer.Option(help="Where the data files are; else they are downloaded.")] = None,
+    cluster: Annotated[str | None, typer.Option(help="The address of a Dask scheduler to run on.")] = None,
+    no_run: Annotated[bool, typer.Option("--no-run", help="Only write what the records there give.")] = False,
+) -> None:
+    """Run the paper's experiments; a second call goes on where the first was stopped."""
+    if names == ["list"]:
+        for name, experiment in EXPERIMENTS.items():
+            typer.echo(f"{name:20} {experiment.title} ({experiment.full.runs} × {experiment.full.draws:,} draws)")
+        return
+    if data is not None:
+        os.environ[VARIABLE] = str(data)
+    try:
+        client = None if cluster is None else connect(cluster)
+        options = {"quick": quick, "runs": runs, "draws": draws, "jobs": jobs, "cluster": client, "run": not no_run}
+        written = reproduce_paper(names, out, **options)
+    except (ValueError, TypeError, OSError, ImportError, *REFUSALS) as error:
+        _refuse(error)
+    except KeyboardInterrupt:
+        typer.echo(f"interrupted; what was run is in {out}, and the same command goes on", err=True)
+        raise typer.Exit(130) from None
+    for path in written:
+        typer.echo(path)
 
 
 def _is_finished(manifest: dict[str, Any]) -> bool:

@@ -147,17 +147,17 @@ class Target(eqx.Module):
 
     def path_gradients(self, u: Float[Array, " d"]) -> tuple[PathPoint, PathGradients]:
         """The same, with the gradients of log γ0 and Δ apart: they serve every β on the path."""
-        split = self.log_density is None
-
-        def rest(u: Float[Array, " d"]) -> tuple[Float[Array, ""], PathPoint]:
-            path = self.path_point(u)
-            return (path.delta if split else path.log_target), path
-
-        gradient, path = jax.grad(rest, has_aux=True)(u)
         if self.base is None:
-            return path, PathGradients(jnp.zeros_like(u), gradient)
-        of_base = jax.grad(lambda u: self.path_point(u).log_base)(u)  # what it does not use, the compiler drops
-        return path, PathGradients(of_base, gradient if split else gradient - of_base)
+            log_target, gradient = jax.value_and_grad(lambda u: self.path_point(u).log_target)(u)
+            return PathPoint(jnp.zeros(()), log_target, log_target), PathGradients(jnp.zeros_like(u), gradient)
+        # Apart from the start: of one function with both, XLA computes the base twice.
+        log_base, of_base = jax.value_and_grad(lambda u: self.path_point(u).log_base)(u)
+        if self.log_density is None:
+            delta, of_delta = jax.value_and_grad(lambda u: self.path_point(u).delta)(u)
+            return PathPoint(log_base, delta, log_base + delta), PathGradients(of_base, of_delta)
+        log_target, of_target = jax.value_and_grad(lambda u: self.path_point(u).log_target)(u)
+        path = PathPoint(log_base, log_target - log_base, log_target)
+        return path, PathGradients(of_base, of_target - of_base)
 
     def with_base(self, base: AbstractBase) -> "Target":
         """The same density with another base; that of a prior and a likelihood becomes their sum."""

@@ -79,7 +79,7 @@ class Result:
         """The points in the user's own space and structure; every leaf has leading axes (chain, draw, particle)."""
         view = self.target.view
         if view is None:
-            return self._map(lambda position: position)
+            return self.map_points(lambda position: position)
         shown = view.show(self.unconstrained.reshape(-1, self.target.dim), self.target.constrain)
         return jax.tree.map(lambda leaf: leaf.reshape(*self.unconstrained.shape[:3], *leaf.shape[1:]), shown)
 
@@ -103,6 +103,24 @@ class Result:
         """Pseudo-samples of each draw."""
         return self.unconstrained.shape[2]
 
+    @in_double_precision
+    def map_points(self, f: Callable[[PyTree], Any]) -> PyTree:
+        """A JAX function of one position at every point; its leaves get leading axes (chain, draw, particle)."""
+        try:
+            if self.target.view is None:
+                mapped = map_in_batches(
+                    lambda u: f(self.target.constrain(u)), self.unconstrained.reshape(-1, self.target.dim)
+                )
+            else:  # what a model shows is computed once: it may be slow, or random
+                mapped = map_in_batches(f, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), self.points))
+        except (TypeError, ValueError, OverflowError) as error:
+            said = str(error).split("\n")[0].rstrip(".")[:200]
+            raise TypeError(
+                "f must be a JAX function of one position that returns arrays, or an array of its values at "
+                f"result.points; calling it failed with {type(error).__name__}: {said}."
+            ) from error
+        return jax.tree.map(lambda leaf: leaf.reshape(*self.unconstrained.shape[:3], *leaf.shape[1:]), mapped)
+
     def expect(self, f: Callable[[PyTree], Any] | np.ndarray) -> Estimate:
         """E[f] under the target, with its error.
 
@@ -110,7 +128,7 @@ class Result:
         any other way, an array of them with leading axes (chain, draw, particle).
         """
         if callable(f):
-            values = self._map(f)
+            values = self.map_points(f)
             if not jax.tree.leaves(values):
                 raise TypeError("f must return an array or a pytree of arrays; it returned nothing.")
         else:
@@ -287,24 +305,6 @@ class Result:
         leaves, treedef = jax.tree.flatten(values)
         parts = zip(*(estimator(leaf, self.weights) for leaf in leaves), strict=True)
         return Estimate(*(jax.tree.unflatten(treedef, part) for part in parts))
-
-    @in_double_precision
-    def _map(self, f: Callable[[PyTree], Any]) -> PyTree:
-        """`f` of every point, with leading axes (chain, draw, particle)."""
-        try:
-            if self.target.view is None:
-                mapped = map_in_batches(
-                    lambda u: f(self.target.constrain(u)), self.unconstrained.reshape(-1, self.target.dim)
-                )
-            else:  # what a model shows is computed once: it may be slow, or random
-                mapped = map_in_batches(f, jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[3:]), self.points))
-        except (TypeError, ValueError, OverflowError) as error:
-            said = str(error).split("\n")[0].rstrip(".")[:200]
-            raise TypeError(
-                "f must be a JAX function of one position that returns arrays, or an array of its values at "
-                f"result.points; calling it failed with {type(error).__name__}: {said}."
-            ) from error
-        return jax.tree.map(lambda leaf: leaf.reshape(*self.unconstrained.shape[:3], *leaf.shape[1:]), mapped)
 
 
 def take_particle(leaf: np.ndarray, index: Int[np.ndarray, "chain draw"]) -> np.ndarray:

@@ -9,7 +9,6 @@ The states then sum out one by one, and
 All exact numbers are those of the given Q, rounding and cut eigenvalues included: they use QQᵀ and never W.
 """
 
-import hashlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,15 +20,13 @@ from jaxtyping import Array, Float
 from pseudo_extended import checks
 from pseudo_extended.problems.diagonal import Diagonal, optimal_diagonal, scalar_shift
 from pseudo_extended.problems.enumeration import MAX_UNITS, Enumeration, enumerate_states
+from pseudo_extended.problems.files import data_file
 from pseudo_extended.target import Target
 
 CITATION = "Graham and Storkey (2017), UAI; Zhang et al. (2012), NeurIPS; Nemeth et al. (2019), section 4.2"
 EIGENVALUE_CUT = 1e-6
 """Directions with a smaller share of the largest eigenvalue are noise of the solver, and dropped from Q."""
-FILES = {
-    "machine": ("params_and_moms.npz", "2fd13a0850dd10fb9222feff582582bbb6c38c0f1f4e03d2e2b3b12fb0304303"),
-    "relaxation": ("relaxations.npz", "434c03a0e118b192ae9fd49470b1b7dd73a7c92dc2c325fc9ce74ff65175c712"),
-}
+FILES = {"machine": "params_and_moms.npz", "relaxation": "relaxations.npz"}
 
 
 class Relaxation(eqx.Module):
@@ -139,20 +136,16 @@ def relax(
     return _problem(vectors[:, keep] * np.sqrt(eigenvalues[keep]), bias, chosen, exact)
 
 
-def load_boltzmann(directory: str | Path, system: str = "relaxation", *, exact: bool = True) -> BoltzmannProblem:
-    """The authors' own parameters, out of a directory with the files of their repository (section 4.2).
+def load_boltzmann(
+    directory: str | Path | None = None, system: str = "relaxation", *, exact: bool = True
+) -> BoltzmannProblem:
+    """The authors' own parameters (section 4.2), out of a directory with their files, or downloaded.
 
     "relaxation" is their Q (28×26) and b; "machine" is their W and b of another draw, relaxed here with the optimal D,
-    because their Q for it was not published. The files, of known SHA-256, are at
-    github.com/chris-nemeth/pseudo-extended-mcmc-code.
+    because their Q for it was not published.
     """
-    name, digest = FILES[checks.choice("system", system, FILES)]
-    path = Path(directory) / name
-    if not path.is_file():
-        raise FileNotFoundError(f"directory must hold {name}; got {str(directory)!r}, which does not.")
-    if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-        raise ValueError(f"{path} must be the authors' file, SHA-256 {digest}; got another.")
-    with np.load(path, allow_pickle=False) as arrays:
+    name = FILES[checks.choice("system", system, FILES)]
+    with np.load(data_file(name, directory), allow_pickle=False) as arrays:
         if system == "machine":
             return relax(arrays["weights"], arrays["biases"], exact=exact)
         return _problem(arrays["Q"], arrays["b"], None, exact)

@@ -76,6 +76,15 @@ def check_cluster(cluster: Any) -> Any:
     return cluster
 
 
+def connect(address: str) -> Any:
+    """A client of the Dask scheduler at an address."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("cluster needs dask.distributed: pip install 'pseudo-extended[cluster]'.") from None
+    return Client(address)
+
+
 def _hold(payload: bytes) -> bytes:
     return payload
 

@@ -1,4 +1,4 @@
-"""One process a store: the operating system's own lock, which a killed process cannot leave behind."""
+"""One process at a time: the operating system's own lock, which a killed process cannot leave behind."""
 
 import os
 import socket
@@ -18,8 +18,8 @@ class StoreInUseError(RuntimeError):
 class Lock:
     """Held from `acquire` to `release`, or to the death of the process."""
 
-    def __init__(self, path: Path):
-        self.path = path
+    def __init__(self, path: Path, what: str, meanwhile: str = ""):
+        self.path, self.what, self.meanwhile = path, what, meanwhile
         self._file: Any = None
 
     def acquire(self) -> None:
@@ -32,8 +32,7 @@ class Lock:
             owner = file.read().strip() or "another process"
             file.close()
             raise StoreInUseError(
-                f"store {str(self.path.parent.parent)!r} is being written by {owner}: wait for it, or stop it; "
-                "pe.load reads the draws meanwhile."
+                f"{self.what} is being written by {owner}: wait for it, or stop it{self.meanwhile}."
             ) from None
         file.truncate(0)
         file.write(f"process {os.getpid()} on {socket.gethostname()}")

@@ -37,7 +37,7 @@ class Store:
         self.manifest = manifest
         self.broken = broken
         """What was found damaged and could be done without."""
-        self._lock = Lock(self.engine / "lock")
+        self._lock = Lock(self.engine / "lock", f"store {str(self.root)!r}", "; pe.load reads the draws meanwhile")
 
     @staticmethod
     def create(path: Any) -> "Store":

@@ -1,0 +1,167 @@
+"""Figures 4 and 5, and error × time against N, on Boltzmann machine relaxations (section 4.2)."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pseudo_extended.reproduction import tables
+from pseudo_extended.reproduction.benches import bench_of, moment_errors
+from pseudo_extended.reproduction.cells import Cell
+from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
+from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, save
+from pseudo_extended.reproduction.ledger import Ledger
+from pseudo_extended.reproduction.setups import fitted_base
+
+OURS, AUTHORS = "boltzmann-28", "boltzmann-authors"
+FIXED = tuple(f"pe-5-0.{k}" for k in range(1, 10))
+METHODS = ("hmc", "ais", "st", "gs", "gs-gibbs", "pe-2", "pe-5", "pe-5-wide", *FIXED, "default")
+QUICK = ("hmc", "ais", "st", "gs", "pe-2", "pe-2-0.5", "default")
+SHOWN = ("hmc", "ais", "st", "gs", "pe-5", "default")
+NUMBERS = (2, 5, 10, 20)
+KEPT = 10_000
+MOMENTS = ("E[X]", "E[XXᵀ]")
+
+
+def _methods(budget: Budget) -> tuple[str, ...]:
+    return METHODS if budget.is_full else QUICK
+
+
+def _problem(budget: Budget, full: str) -> str:
+    """A smaller machine for a quick run."""
+    return full if budget.is_full else "boltzmann-16"
+
+
+def _figure_5_cells(full: str, budget: Budget) -> list[Cell]:
+    return grid(_problem(budget, full), _methods(budget), budget)
+
+
+def variational_errors(problem: str) -> dict[str, float]:
+    """Of the normal that is the base of AIS, ST and GS, alone and without any sampling."""
+    base = fitted_base(problem).base
+    cross = base.scale @ base.scale.T + np.outer(base.mean, base.mean)
+    return moment_errors(bench_of(problem).problem, base.mean, cross)
+
+
+def _figure_5(name: str, full: str, ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
+    problem = _problem(budget, full)
+    methods = [method for method in _methods(budget) if ledger.done(grid(problem, [method], budget))]
+    alone = variational_errors(problem)
+    figure, axes = new_figure(1, 2, 12, 0.34 * len(methods) + 2.0, sharey=True)
+    for axis, moment in zip(axes[0], MOMENTS, strict=True):
+        for place, method in enumerate(methods):
+            scores = [record["scores"][moment] for record in ledger.done(grid(problem, [method], budget))]
+            axis.plot(scores, np.full(len(scores), place), "o", alpha=0.5, color=colour(method), markersize=4)
+            axis.plot(np.sqrt(np.mean(np.square(scores))), place, "|", color="black", markersize=14)
+        axis.axvline(alone[moment], color=COLOURS["truth"], linestyle=":", linewidth=1)
+        axis.set(xscale="log", xlabel=f"RMSE of {moment}", yticks=range(len(methods)))
+        axis.set_yticklabels([label(method) for method in methods], fontsize=8)
+        axis.grid(axis="x", alpha=0.25, which="both")
+    axes[0, 0].invert_yaxis()
+    figure.suptitle(
+        f"{bench_of(problem).title}: a point a run, a bar for their root mean square;\n"
+        "dotted: the variational normal alone"
+    )
+    written = save(figure, out / name)
+    rows = [["variational normal alone", *(f"{alone[moment]:.3f}" for moment in MOMENTS), "0", "", ""]]
+    for method in methods:
+        summary = summary_of(ledger, problem, method, budget)
+        assert summary is not None
+        cells = [f"{summary.rmse[moment]:.3f} ± {summary.error[moment]:.3f}" for moment in MOMENTS]
+        rows.append([label(method), *cells, _count(summary.evaluations), f"{summary.seconds:.1f}", str(summary.runs)])
+    caption = (
+        f"{bench_of(problem).title}: root mean squared error of both moments over runs of {budget.draws:,} draws, ± "
+        "its Monte Carlo error. The paper has a figure without numbers."
+    )
+    table = tables.Table(caption, ["", *MOMENTS, "densities a run", "seconds a run", "runs"], rows)
+    tables.write([table], out / name, f"Figure 5: {bench_of(problem).title}")
+    return [*written, out / f"{name}.md", out / f"{name}.tex"]
+
+
+def _count(number: float) -> str:
+    """A number in words where it is large.
+
+    >>> _count(1_234_567), _count(52_000)
+    ('1.2 million', '52,000')
+    """
+    return f"{number / 1e6:.1f} million" if number >= 1e6 else f"{number:,.0f}"
+
+
+def _figure_4_cells(budget: Budget) -> list[Cell]:
+    shown = SHOWN if budget.is_full else tuple(method for method in SHOWN if method in QUICK)
+    return grid(_problem(budget, AUTHORS), shown, budget, KEPT)
+
+
+def _figure_4(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
+    problem = _problem(budget, AUTHORS)
+    cells = [cell for cell in _figure_4_cells(budget) if cell.keep and cell in ledger]
+    bench = bench_of(problem)
+    truth = bench.problem.density.draw(np.random.default_rng(0), KEPT)
+    _, _, axes_of_truth = np.linalg.svd(truth - truth.mean(axis=0), full_matrices=False)
+    panels = [("truth", "exact draws", truth)]
+    panels += [(cell.method, label(cell.method), ledger.kept(cell)) for cell in cells]
+    rows = -(-len(panels) // 4)
+    figure, axes = new_figure(rows, 4, 13, 3.5 * rows)
+    ends = (truth - truth.mean(axis=0)) @ axes_of_truth[:2].T
+    reach = 1.1 * np.abs(ends).max(axis=0)
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        method, title, x = panel
+        along = (x - truth.mean(axis=0)) @ axes_of_truth[:2].T
+        axis.plot(*along.T, ".", markersize=1.0, alpha=0.4, color=colour(method), rasterized=True)
+        axis.set(title=title, xlim=(-reach[0], reach[0]), ylim=(-reach[1], reach[1]), xticks=[], yticks=[])
+    for axis in list(axes.flat)[len(panels) :]:
+        axis.set_visible(False)
+    figure.suptitle(f"{bench.title}: {budget.draws:,} draws along the two widest directions of the truth")
+    return save(figure, out / "figure4")
+
+
+def _numbers(budget: Budget) -> tuple[int, ...]:
+    return NUMBERS if budget.is_full else NUMBERS[:2]
+
+
+def _mse_time_cells(budget: Budget) -> list[Cell]:
+    return grid(_problem(budget, OURS), [f"pe-{number}" for number in _numbers(budget)], budget)
+
+
+def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
+    problem = _problem(budget, OURS)
+    found = {number: summary_of(ledger, problem, f"pe-{number}", budget) for number in _numbers(budget)}
+    found = {number: summary for number, summary in found.items() if summary is not None}
+    figure, axes = new_figure(1, 2, 10, 4.0)
+    for axis, (unit, cost) in zip(axes[0], (("seconds", "seconds"), ("evaluations", "densities")), strict=True):
+        for moment in MOMENTS:
+            values = [summary.rmse[moment] ** 2 * getattr(summary, unit) for summary in found.values()]
+            axis.plot(list(found), values, "o-", label=moment)
+        axis.set(yscale="log", xlabel="N", ylabel=f"MSE × {cost}", xticks=list(found))
+    axes[0, 0].legend()
+    figure.suptitle(f"{bench_of(problem).title}: mean squared error × cost of the paper's method against N")
+    return save(figure, out / "mse_time_boltzmann")
+
+
+FULL, SHORT = Budget(10, 10_000), Budget(2, 500, is_full=False)
+EXPERIMENTS = {
+    "figure4": Experiment(
+        "Figure 4: Boltzmann machine, projections",
+        Budget(1, 10_000),
+        Budget(1, 500, is_full=False),
+        _figure_4_cells,
+        _figure_4,
+    ),
+    "figure5": Experiment(
+        "Figure 5: Boltzmann machine, errors",
+        FULL,
+        SHORT,
+        partial(_figure_5_cells, OURS),
+        partial(_figure_5, "figure5", OURS),
+    ),
+    "figure5_authors": Experiment(
+        "Figure 5 on the authors' own machine",
+        FULL,
+        SHORT,
+        partial(_figure_5_cells, AUTHORS),
+        partial(_figure_5, "figure5_authors", AUTHORS),
+    ),
+    "mse_time_boltzmann": Experiment(
+        "MSE × time against N, Boltzmann machine", FULL, SHORT, _mse_time_cells, _mse_time
+    ),
+}

@@ -1,0 +1,75 @@
+"""All experiments by name, and running them."""
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from pseudo_extended import checks
+from pseudo_extended.reproduction import boltzmann, illustration, mixture, regression, sharing
+from pseudo_extended.reproduction.cells import Cell
+from pseudo_extended.reproduction.conduct import conduct
+from pseudo_extended.reproduction.experiment import Budget, Experiment
+from pseudo_extended.reproduction.ledger import Ledger
+
+EXPERIMENTS: dict[str, Experiment] = {
+    **illustration.EXPERIMENTS,
+    **mixture.EXPERIMENTS,
+    **boltzmann.EXPERIMENTS,
+    **regression.EXPERIMENTS,
+    **sharing.EXPERIMENTS,
+}
+
+
+def reproduce(
+    names: list[str],
+    out: str | Path,
+    *,
+    quick: bool = False,
+    runs: int | None = None,
+    draws: int | None = None,
+    jobs: int = 1,
+    cluster: Any = None,
+    run: bool = True,
+    console: Console | None = None,
+) -> list[Path]:
+    """Run experiments, and write their tables and figures into `out`; what its ledger has is not run again.
+
+    Args:
+        names: Of experiments, or "all".
+        out: A directory, which is made if need be.
+        quick: A small budget for each, and not the paper's.
+        runs: Independent runs of each row, instead of the budget's.
+        draws: Draws of each run, instead of the budget's.
+        jobs: Runs at the same time. No number depends on it, except for seconds.
+        cluster: A `dask.distributed.Client` to run them on.
+        run: If not, only write what the records there give.
+        console: Where progress goes; stderr unless given.
+    """
+    chosen = list(EXPERIMENTS) if "all" in names else [checks.choice("name", name, EXPERIMENTS) for name in names]
+    budgets = {name: _budget(EXPERIMENTS[name], quick, runs, draws) for name in chosen}
+    console = Console(stderr=True) if console is None else console
+    ledger, written = Ledger(out), []
+    for name in chosen:
+        experiment, budget = EXPERIMENTS[name], budgets[name]
+        cells = experiment.cells(budget)
+        if run:
+            _run(experiment, cells, ledger, jobs, cluster, console)
+        if not cells or ledger.done(cells):
+            written += experiment.render(ledger, budget, Path(out))
+    return written
+
+
+def _budget(experiment: Experiment, quick: bool, runs: int | None, draws: int | None) -> Budget:
+    budget = experiment.quick if quick else experiment.full
+    if runs is not None:
+        budget = budget._replace(runs=checks.integer("runs", runs, minimum=1))
+    if draws is not None:
+        budget = budget._replace(draws=checks.integer("draws", draws, minimum=1))
+    return budget
+
+
+def _run(experiment: Experiment, cells: list[Cell], ledger: Ledger, jobs: int, cluster: Any, console: Console) -> None:
+    todo = sum(cell not in ledger for cell in cells)
+    console.print(f"[bold]{experiment.title}[/]: {len(cells)} runs, {len(cells) - todo} of them done before")
+    conduct(cells, ledger, jobs=jobs, cluster=cluster, console=console)

@@ -1,0 +1,84 @@
+"""A cell: one run of one method on one problem, which is the unit of work, of resuming and of the records."""
+
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pseudo_extended.reproduction.benches import bench_of
+from pseudo_extended.reproduction.setups import setup_of
+from pseudo_extended.run.control import Running
+from pseudo_extended.run.outcome import NoDrawsError
+from pseudo_extended.run.sample import sample
+
+
+class Cell(NamedTuple):
+    """What is run; two equal cells give the same numbers, wherever and beside whatever they run."""
+
+    problem: str
+    method: str
+    run: int
+    """Its seed; for the regressions also which data are held out."""
+    draws: int
+    keep: int = 0
+    """Draws to keep for a picture, equally spaced."""
+
+
+class Outcome(NamedTuple):
+    """What came of a cell."""
+
+    record: dict[str, Any]
+    """Numbers, for the ledger."""
+    kept: np.ndarray | None
+    """Draws (draw quantity), for pictures."""
+
+
+class StoppedError(Exception):
+    """A cell was asked to stop before its end; it has no outcome."""
+
+
+def run_cell(cell: Cell, should_stop: Any = None) -> Outcome:
+    """Sample, and score the result; `should_stop` is asked now and then."""
+    bench = bench_of(cell.problem, cell.run)
+    setup = setup_of(cell.method, cell.problem, bench, cell.draws)
+
+    def callback(running: Running) -> bool:
+        del running
+        return should_stop is not None and should_stop()
+
+    began = time.perf_counter()
+    try:
+        result = sample(
+            bench.target if setup.target is None else setup.target,
+            bench.start,
+            method=setup.method,
+            draws=setup.draws,
+            warmup=setup.warmup,
+            chains=1,
+            cores=1,
+            thin=setup.thin,
+            seed=cell.run,
+            progress=False,
+            callback=callback,
+        )
+    except NoDrawsError:
+        raise StoppedError from None
+    if result.stopped is not None:
+        raise StoppedError
+    evaluations = result.statistics["num_evaluations"]
+    record = {
+        **cell._asdict(),
+        "description": result.method,
+        "scores": {name: float(score) for name, score in bench.score(result).items()},
+        "evaluations": int(np.sum(evaluations)) * setup.thin,
+        "warmup": setup.warmup,
+        "seconds": round(sum(result.seconds.values()) - result.seconds["compile"], 3),
+        "compile_seconds": round(result.seconds["compile"], 2),
+        "wall_seconds": round(time.perf_counter() - began, 2),
+        "notes": [*result.notes],
+    }
+    kept = None
+    if cell.keep:
+        drawn = bench.picture(result)
+        kept = drawn[np.linspace(0, len(drawn) - 1, min(cell.keep, len(drawn))).astype(int)].astype(np.float32)
+    return Outcome(record, kept)

@@ -1,0 +1,39 @@
+"""How the figures look, and how they are saved: PNG and SVG."""
+
+from pathlib import Path
+from typing import Any
+
+COLOURS = {
+    "truth": "#444444", "hmc": "#c0392b", "pe": "#1f6f8b", "default": "#2e8b57", "ais": "#b07d2b", "st": "#7d5ba6",
+    "gs": "#c2588f", "ram": "#8c6d31", "ee": "#5b7f95", "pt": "#a55194",
+}  # fmt: skip
+
+
+def colour(method: str) -> str:
+    """By the kind of method."""
+    return COLOURS[method.partition("-")[0]]
+
+
+def new_figure(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
+    """A figure and its axes, as an array of two dimensions; drawn without pyplot, which keeps figures and threads."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("figures need matplotlib: pip install 'pseudo-extended[plots]'.") from None
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    for axis in axes.flat:
+        axis.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure: Any, path: Path) -> list[Path]:
+    """Both files; the SVG says nothing of when it was made, so that the same figure is the same file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    written = [path.with_suffix(".png"), path.with_suffix(".svg")]
+    figure.savefig(written[0], dpi=130)
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "pseudo-extended", "svg.fonttype": "none"}):
+        figure.savefig(written[1], metadata={"Date": None})
+    return written

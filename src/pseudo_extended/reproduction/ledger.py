@@ -1,0 +1,82 @@
+"""The ledger: one line a run in a file of JSON lines, and the draws that pictures need beside it."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pseudo_extended.reproduction.cells import Cell, Outcome
+from pseudo_extended.store.lock import Lock
+
+KEY = Cell._fields
+
+
+class Ledger:
+    """What has been run in a directory. A line that was cut off when its process was killed is not counted."""
+
+    def __init__(self, directory: str | Path):
+        self.directory = Path(directory)
+        self.path = self.directory / "records.jsonl"
+        self._records: dict[Cell, dict[str, Any]] = {}
+        if self.path.is_file():
+            for line in self.path.read_text().splitlines():
+                record = _parse(line)
+                if record is not None:
+                    self._records[Cell(*(record[name] for name in KEY))] = record
+
+    def __contains__(self, cell: Cell) -> bool:
+        return cell in self._records and (not cell.keep or self._kept_path(cell).is_file())
+
+    def record(self, cell: Cell) -> dict[str, Any]:
+        """Of a cell that was run."""
+        return self._records[cell]
+
+    def kept(self, cell: Cell) -> np.ndarray:
+        """The draws that were kept of a cell."""
+        return np.load(self._kept_path(cell), allow_pickle=False)["draws"]
+
+    def done(self, cells: list[Cell]) -> list[dict[str, Any]]:
+        """The records of those cells that were run."""
+        return [self._records[cell] for cell in cells if cell in self]
+
+    def lock(self) -> Lock:
+        """For the one process that may write."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        return Lock(self.directory / ".lock", f"the ledger in {str(self.directory)!r}")
+
+    def add(self, cell: Cell, outcome: Outcome) -> None:
+        """On disk when this returns."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        if outcome.kept is not None:
+            path = self._kept_path(cell)
+            path.parent.mkdir(exist_ok=True)
+            part = path.with_name("part.npz")
+            np.savez_compressed(part, draws=outcome.kept)
+            part.replace(path)
+        line = json.dumps(outcome.record, ensure_ascii=False) + "\n"
+        with self.path.open("a+b") as file:
+            if file.tell() and not _ends_in_newline(self.path):
+                line = "\n" + line
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        self._records[cell] = outcome.record
+
+    def _kept_path(self, cell: Cell) -> Path:
+        return self.directory / "draws" / f"{cell.problem}_{cell.method}_{cell.run}_{cell.draws}_{cell.keep}.npz"
+
+
+def _parse(line: str) -> dict[str, Any] | None:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    return record if isinstance(record, dict) and set(KEY) <= record.keys() else None
+
+
+def _ends_in_newline(path: Path) -> bool:
+    with path.open("rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"

@@ -1,0 +1,155 @@
+"""Tables 1 and 2, figure 2, and error × time against N, on the 20-mode mixture (section 4.1)."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from pseudo_extended.reproduction import tables
+from pseudo_extended.reproduction.benches import bench_of
+from pseudo_extended.reproduction.cells import Cell
+from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
+from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, save
+from pseudo_extended.reproduction.ledger import Ledger
+from pseudo_extended.reproduction.published import MOMENTS, RUNS, TABLE_1, TABLE_2
+from pseudo_extended.reproduction.summaries import Summary, differs
+
+PROBLEMS = ("mixture-a", "mixture-b")
+BOXED = ("pe-2-box", "pe-5-box")
+FREE = ("pe-2", "pe-5", "pe-10", "pe-20")
+SHOWN = ("hmc", "pe-2", "default")
+KEPT = 10_000
+
+
+def _table_1_methods(budget: Budget) -> list[str]:
+    quick = ("ram", "ee", "pt", "hmc", "pe-2", "pe-5", "pe-2-box", "default")
+    return [*TABLE_1, *BOXED, "default"] if budget.is_full else list(quick)
+
+
+def _table_2_methods(budget: Budget) -> list[str]:
+    if budget.is_full:
+        return [*FREE, *TABLE_2, "hmc", "default"]
+    return ["pe-2", "pe-5", "pe-2-0.1", "pe-2-0.5", "pe-5-0.1", "pe-5-0.5", "hmc", "default"]
+
+
+def _cells_of(methods: Sequence[str], budget: Budget) -> list[Cell]:
+    return [cell for problem in PROBLEMS for cell in grid(problem, methods, budget)]
+
+
+def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: Path, title: str) -> list[Path]:
+    made, marked, total = [], 0, 0
+    published = TABLE_1 | TABLE_2
+    for problem in PROBLEMS:
+        rows = []
+        for method in methods:
+            summary = summary_of(ledger, problem, method, budget)
+            if summary is None:
+                continue
+            printed = published.get(method)
+            cells, marks = _moment_cells(summary, None if printed is None else printed.of(problem))
+            marked, total = marked + sum(marks), total + len(marks)
+            evaluations = summary.evaluations / budget.draws
+            cost = [f"{evaluations:.0f}" if evaluations >= 10 else f"{evaluations:.1f}", f"{summary.seconds:.1f}"]
+            rows.append([label(method), *cells, *cost, str(summary.runs)])
+        caption = (
+            f"Scenario ({problem[-1]}): root mean squared error over runs of {budget.draws:,} draws, ± its Monte Carlo "
+            f"error (the paper's in parentheses; * where they are more than two standard errors apart)."
+        )
+        made.append(tables.Table(caption, ["", *MOMENTS, "densities a draw", "seconds a run", "runs"], rows))
+    notes = [f"{marked} of {total} cells are marked; one in twenty would be by chance."] if total else []
+    if not budget.is_full:
+        notes.append("A quick run: a few draws, and not the paper's budget.")
+    tables.write(made, path, title, notes)
+    return [path.with_suffix(".md"), path.with_suffix(".tex")]
+
+
+def _moment_cells(summary: Summary, printed: tuple[float, ...] | None) -> tuple[list[str], list[bool]]:
+    ours = [(summary.rmse[name], summary.error[name]) for name in MOMENTS]
+    text = [f"{_digits(rmse)} ± {_digits(error)}" for rmse, error in ours]
+    if printed is None:
+        return text, []
+    rmse, error = np.array(ours).T
+    marks = differs(rmse, np.nan_to_num(error), np.array(printed), RUNS).tolist()
+    cells = [f"{cell} ({p:.2f}){'*' if m else ''}" for cell, p, m in zip(text, printed, marks, strict=True)]
+    return cells, marks
+
+
+def _digits(x: float) -> str:
+    """Two digits that count, and never fewer than two after the point."""
+    return f"{x:.3f}" if x < 1 else f"{x:.2f}"
+
+
+def _figure_2_cells(budget: Budget) -> list[Cell]:
+    return [cell for problem in PROBLEMS for cell in grid(problem, SHOWN, budget, KEPT)]
+
+
+def _figure_2(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
+    figure, axes = new_figure(2, 3, 12, 8.2)
+    for row, problem in zip(axes, PROBLEMS, strict=True):
+        means = bench_of(problem).problem.density.means
+        for axis, method in zip(row, SHOWN, strict=True):
+            cell = grid(problem, [method], budget, KEPT)[0]
+            if cell not in ledger:
+                axis.set_visible(False)
+                continue
+            x = ledger.kept(cell)
+            axis.plot(*x.T, ".", markersize=1.2, alpha=0.5, color=colour(method), rasterized=True)
+            axis.plot(*means.T, "+", markersize=6, color=COLOURS["truth"])
+            title = f"({problem[-1]}) {label(method)}"
+            axis.set(title=title, xlim=(-2, 12), ylim=(-2, 12), aspect="equal", xlabel="x₁", ylabel="x₂")
+    figure.suptitle(f"Draws from the mixture of twenty normals, {budget.draws:,} iterations; + marks the means")
+    return save(figure, out / "figure2")
+
+
+def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
+    methods = FREE if budget.is_full else FREE[:2]
+    figure, axes = new_figure(2, 2, 10, 7.5, sharex=True)
+    for column, problem in enumerate(PROBLEMS):
+        found = {method: summary_of(ledger, problem, method, budget) for method in methods}
+        found = {int(method.partition("-")[2]): summary for method, summary in found.items() if summary is not None}
+        for row, (unit, cost) in enumerate((("seconds", "seconds"), ("evaluations", "densities"))):
+            axis = axes[row, column]
+            for name in MOMENTS:
+                values = [summary.rmse[name] ** 2 * getattr(summary, unit) for summary in found.values()]
+                axis.plot(list(found), values, "o-", label=name)
+            axis.set(yscale="log", title=f"({problem[-1]})", ylabel=f"MSE × {cost}", xticks=list(found))
+            if row:
+                axis.set_xlabel("N")
+    axes[0, 0].legend(fontsize=8)
+    figure.suptitle("Mean squared error × cost of the paper's method against N")
+    return save(figure, out / "mse_time_mixture")
+
+
+TITLE_1 = "Table 1: moments of the 20-mode mixture"
+TITLE_2 = "Table 2: temperatures fixed or free"
+
+EXPERIMENTS = {
+    "table1": Experiment(
+        TITLE_1,
+        Budget(20, 50_000),
+        Budget(4, 2_000, is_full=False),
+        lambda budget: _cells_of(_table_1_methods(budget), budget),
+        lambda ledger, budget, out: _render_table(_table_1_methods(budget), ledger, budget, out / "table1", TITLE_1),
+    ),
+    "table2": Experiment(
+        TITLE_2,
+        Budget(20, 50_000),
+        Budget(4, 2_000, is_full=False),
+        lambda budget: _cells_of(_table_2_methods(budget), budget),
+        lambda ledger, budget, out: _render_table(_table_2_methods(budget), ledger, budget, out / "table2", TITLE_2),
+    ),
+    "figure2": Experiment(
+        "Figure 2: draws from the mixture",
+        Budget(1, 10_000),
+        Budget(1, 2_000, is_full=False),
+        _figure_2_cells,
+        _figure_2,
+    ),
+    "mse_time_mixture": Experiment(
+        "MSE × time against N, mixture",
+        Budget(20, 50_000),
+        Budget(4, 2_000, is_full=False),
+        lambda budget: _cells_of(FREE if budget.is_full else FREE[:2], budget),
+        _mse_time,
+    ),
+}

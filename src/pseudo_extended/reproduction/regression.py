@@ -1,0 +1,94 @@
+"""Figure 6, the prostate figure and the posteriors: logistic regression with the horseshoe on cancer data (4.3)."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from pseudo_extended.reproduction import tables
+from pseudo_extended.reproduction.benches import NUM_SHOWN, bench_of
+from pseudo_extended.reproduction.cells import Cell
+from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label
+from pseudo_extended.reproduction.figures import colour, new_figure, save
+from pseudo_extended.reproduction.ledger import Ledger
+
+METHODS = ("hmc", "pe-2", "pe-5", "pe-2-0.25", "pe-2-0.5", "pe-2-0.75", "default")
+QUICK = ("hmc", "pe-2", "default")
+SCORES = ("log predictive density", "mean log likelihood")
+SHOWN = ("hmc", "pe-2", "pe-5", "default")
+KEPT = 1000
+
+
+def _methods(budget: Budget) -> tuple[str, ...]:
+    return METHODS if budget.is_full else QUICK
+
+
+def _cells(problems: tuple[str, ...], budget: Budget) -> list[Cell]:
+    return [cell for problem in problems for cell in grid(problem, _methods(budget), budget, KEPT)]
+
+
+def _predictive(
+    name: str, problems: tuple[str, ...], title: str, ledger: Ledger, budget: Budget, out: Path
+) -> list[Path]:
+    figure, axes = new_figure(1, len(problems), 5.5 * len(problems) + 1, 4.2)
+    made = []
+    for axis, problem in zip(axes[0], problems, strict=True):
+        done = {method: ledger.done(grid(problem, [method], budget, KEPT)) for method in _methods(budget)}
+        done = {method: records for method, records in done.items() if records}
+        rows = []
+        for place, (method, records) in enumerate(done.items()):
+            values = np.array([[record["scores"][score] for score in SCORES] for record in records])
+            axis.plot(values[:, 0], np.full(len(values), place), "o", alpha=0.6, color=colour(method))
+            axis.plot(values[:, 0].mean(), place, "|", color="black", markersize=16)
+            error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.full(2, np.nan)
+            cells = [f"{mean:.2f} ± {e:.2f}" for mean, e in zip(values.mean(axis=0), error, strict=True)]
+            cost = [f"{np.mean([record[part] for record in records]):,.0f}" for part in ("evaluations", "seconds")]
+            rows.append([label(method), *cells, *cost, str(len(records))])
+        axis.set(title=problem, xlabel="log predictive density of held-out data", yticks=range(len(done)))
+        axis.set_yticklabels([label(method) for method in done])
+        axis.invert_yaxis()
+        held_out = len(bench_of(problem).problem.held_out.labels) if rows else 0
+        caption = (
+            f"{problem}, {held_out} observations held out, {budget.draws:,} iterations of HMC and that over N of the "
+            "others: mean over splits ± its standard error."
+        )
+        made.append(tables.Table(caption, ["", *SCORES, "densities a run", "seconds a run", "splits"], rows))
+    figure.suptitle(title)
+    tables.write(made, out / name, title, ["The paper has a figure without numbers."])
+    return [*save(figure, out / name), out / f"{name}.md", out / f"{name}.tex"]
+
+
+def _posteriors(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
+    written = []
+    for problem in ("colon", "leukemia", "prostate"):
+        cells = [grid(problem, [method], budget, KEPT)[0] for method in SHOWN if method in _methods(budget)]
+        cells = [cell for cell in cells if cell in ledger]
+        if not cells:
+            continue
+        figure, axes = new_figure(len(cells), NUM_SHOWN, 12, 1.9 * len(cells) + 0.8, sharex="col")
+        draws = {cell.method: ledger.kept(cell) for cell in cells}
+        for row, (method, x) in zip(axes, draws.items(), strict=True):
+            for number, axis in enumerate(row):
+                reach = np.quantile(np.abs(np.concatenate([d[:, number] for d in draws.values()])), 0.99) + 1e-6
+                axis.hist(
+                    x[:, number], bins=np.linspace(-reach, reach, 61).tolist(), density=True, color=colour(method)
+                )
+                axis.set(yticks=[])
+            row[0].set_ylabel(label(method))
+        figure.suptitle(f"{problem}: posteriors of {NUM_SHOWN} coefficients, chosen at random")
+        written += save(figure, out / f"posteriors_{problem}")
+    return written
+
+
+FULL, SHORT = Budget(10, 10_000), Budget(1, 100, is_full=False)
+TWO, ONE = ("colon", "leukemia"), ("prostate",)
+TITLE_6 = "Figure 6: held-out predictive density, colon and leukemia"
+TITLE_PROSTATE = "Held-out predictive density, prostate"
+
+EXPERIMENTS = {
+    "figure6": Experiment(TITLE_6, FULL, SHORT, partial(_cells, TWO), partial(_predictive, "figure6", TWO, TITLE_6)),
+    "prostate": Experiment(
+        TITLE_PROSTATE, FULL, SHORT, partial(_cells, ONE), partial(_predictive, "prostate", ONE, TITLE_PROSTATE)
+    ),
+    "posteriors": Experiment("Horseshoe posteriors", FULL, SHORT, partial(_cells, (*TWO, *ONE)), _posteriors),
+}

@@ -1,0 +1,129 @@
+"""Methods as the experiments run them, by name.
+
+hmc, ram, ee, pt, st, ais, gs, gs-gibbs and default; pe-5 is the paper's method with N = 5 and free temperatures,
+pe-5-0.3 with all of them fixed, pe-5-box in a box as the authors' programs have it, pe-5-wide with β in (0.001, 1).
+"""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from pseudo_extended import problems
+from pseudo_extended.bases import Normal
+from pseudo_extended.instruments import Density, Fixed, Tempered
+from pseudo_extended.kernels import HMC, NUTS
+from pseudo_extended.methods import (
+    AbstractMethod,
+    AnnealedImportance,
+    ContinuousTempering,
+    EquiEnergy,
+    IndexGibbs,
+    ParallelTempering,
+    Plain,
+    PseudoExtended,
+    RepellingAttracting,
+    SimulatedTempering,
+)
+from pseudo_extended.methods.schedule import sigmoidal
+from pseudo_extended.problems.mixtures import NormalMixture
+from pseudo_extended.reproduction.benches import CANCERS, Bench, bench_of
+from pseudo_extended.target import Target
+
+WARMUP = 1000
+NUM_TEMPERATURES = 1000
+BOXES = {"mixture-a": 10.0, "mixture-b": 100.0}
+"""Half widths of the authors' boxes."""
+
+
+class Setup(NamedTuple):
+    """A method with what it needs to run."""
+
+    method: AbstractMethod
+    draws: int
+    warmup: int
+    target: Target | None = None
+    """If another than the problem's own."""
+    thin: int = 1
+
+
+def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
+    """The method of that name for a problem.
+
+        >>> from pseudo_extended.problems.mixtures import NormalMixture
+    from pseudo_extended.reproduction.benches import bench_of
+        >>> setup_of("pe-5-0.3", "mixture-a", bench_of("mixture-a"), 100).method.describe()
+        'pseudo-extended NUTS, N = 5, Fixed'
+    """
+    kind, *rest = name.split("-")
+    if kind == "pe":
+        return _pseudo_extended(problem, bench, draws, int(rest[0]), rest[1] if rest[1:] else None)
+    if kind == "ram":
+        return Setup(RepellingAttracting.tak_2018(problem[-1]), draws, 25_000)
+    if kind == "ee":
+        method = EquiEnergy.kou_2006()
+        return Setup(method, draws, method.least_warmup)
+    if kind == "pt":
+        return Setup(ParallelTempering.kou2006(), draws, 10_000)
+    if kind in ("st", "ais", "gs"):
+        return _along_a_path(name, problem, bench, draws)
+    thin = _thin(problem, draws)
+    return Setup({"hmc": Plain(NUTS()), "default": IndexGibbs()}[kind], draws // thin, WARMUP, thin=thin)
+
+
+def _thin(problem: str, draws: int) -> int:
+    """Ten thousand draws of a regression with seven thousand covariates would be a gigabyte."""
+    return max(draws // 1000, 1) if problem in CANCERS else 1
+
+
+def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int, how: str | None) -> Setup:
+    if problem == "illustration":
+        q = Density(Normal(0.0, np.sqrt(2.0)))  # the paper's N(0, 2), with 2 a variance
+        return Setup(PseudoExtended(q, NUTS(), num_particles), draws, WARMUP)
+    target, instrument = None, Tempered(*bench.beta_range)
+    if how == "box":
+        target = Target(Boxed(bench.problem.density, BOXES[problem]), np.zeros(2))
+    elif how == "wide":
+        instrument = Tempered(1e-3, 1.0)
+    elif how is not None:
+        instrument = Fixed(float(how))
+    if problem not in CANCERS:
+        return Setup(PseudoExtended(instrument, NUTS(), num_particles), draws, WARMUP, target)
+    # The paper divides the iterations by N, for equal cost.
+    draws = max(draws // num_particles, 1)
+    thin = _thin(problem, draws)
+    warmup = max(WARMUP // num_particles, 100)
+    return Setup(PseudoExtended(instrument, NUTS(), num_particles), draws // thin, warmup, thin=thin)
+
+
+class Boxed(eqx.Module):
+    """A density that is zero outside of a box around zero."""
+
+    density: NormalMixture
+    half_width: float
+
+    def __call__(self, x: Float[Array, " d"]) -> Float[Array, ""]:
+        """log γ(x), or -inf."""
+        return jnp.where(jnp.max(jnp.abs(x)) < self.half_width, self.density(x), -jnp.inf)
+
+
+@lru_cache(maxsize=4)
+def fitted_base(problem: str) -> problems.MeanField:
+    """The variational normal of Graham and Storkey."""
+    return problems.mean_field(bench_of(problem).problem.density)
+
+
+def _along_a_path(name: str, problem: str, bench: Bench, draws: int) -> Setup:
+    fitted = fitted_base(problem)
+    target = Target(bench.target.log_density, np.zeros(bench.target.dim), base=fitted.base)
+    if name == "st":
+        return Setup(SimulatedTempering(sigmoidal(NUM_TEMPERATURES - 1), HMC(20)), draws, 10 * WARMUP, target)
+    if name == "ais":
+        method = AnnealedImportance("sigmoidal", HMC(5), num_steps=NUM_TEMPERATURES)
+        return Setup(method, draws, 100, target)
+    variant = "gibbs" if name == "gs-gibbs" else "joint"
+    method = ContinuousTempering(variant, HMC(20), base=fitted.base, log_zeta=fitted.log_zeta, step_size=0.5)
+    return Setup(method, draws, WARMUP)

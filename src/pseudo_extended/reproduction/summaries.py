@@ -1,0 +1,67 @@
+"""From the scores of runs to root mean squared errors with their own errors, and how they compare with printed ones."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+
+class Summary(NamedTuple):
+    """A method on a problem, over its runs."""
+
+    rmse: dict[str, float]
+    """Root mean square of each score."""
+    error: dict[str, float]
+    """Its standard error; nan for a single run."""
+    runs: int
+    seconds: float
+    """Of a run, warm-up included, compilation not."""
+    evaluations: float
+    """Of the target at one point, in a run's draws."""
+
+
+def summarise(records: Sequence[dict[str, Any]]) -> Summary:
+    """Of all runs of one method on one problem.
+
+    >>> runs = [{"scores": {"E[X]": e}, "seconds": 1.0, "evaluations": 10} for e in (0.3, -0.4)]
+    >>> summary = summarise(runs)
+    >>> round(summary.rmse["E[X]"], 3), round(summary.error["E[X]"], 3), summary.runs
+    (0.354, 0.049, 2)
+    """
+    names = records[0]["scores"]
+    scores = np.array([[record["scores"][name] for name in names] for record in records])
+    rmse, error = rmse_of(scores)
+    return Summary(
+        dict(zip(names, rmse.tolist(), strict=True)),
+        dict(zip(names, error.tolist(), strict=True)),
+        len(records),
+        float(np.mean([record["seconds"] for record in records])),
+        float(np.mean([record["evaluations"] for record in records])),
+    )
+
+
+def rmse_of(errors: Float[np.ndarray, "run score"]) -> tuple[Float[np.ndarray, " score"], Float[np.ndarray, " score"]]:
+    """The root mean square over runs, and its standard error by the delta method."""
+    squares = errors**2
+    rmse = np.sqrt(squares.mean(axis=0))
+    if len(errors) < 2:
+        return rmse, np.full_like(rmse, np.nan)
+    spread = squares.std(axis=0, ddof=1) / np.sqrt(len(squares))
+    return rmse, np.divide(spread, 2 * rmse, out=np.zeros_like(rmse), where=rmse > 0)
+
+
+def differs(
+    rmse: Float[np.ndarray, " score"],
+    error: Float[np.ndarray, " score"],
+    published: Float[np.ndarray, " score"],
+    published_runs: int,
+) -> Bool[np.ndarray, " score"]:
+    """Whether ours and theirs are more than two standard errors apart.
+
+    The published number is from runs too: its error is 1/√(2R) of itself if runs have normal errors, and it is rounded
+    to two digits.
+    """
+    rounding = 0.005 / np.sqrt(3)
+    combined = np.sqrt(error**2 + published**2 / (2 * published_runs) + rounding**2)
+    return np.abs(rmse - published) > 2 * combined

@@ -1,0 +1,75 @@
+"""Tables as Markdown and as LaTeX."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+TEX = {
+    "±": r"$\pm$", "²": "$^2$", "β": r"$\beta$", "θ": r"$\theta$", "×": r"$\times$", "ᵀ": r"$^\top$", "%": r"\%",
+    "_": r"\_", "&": r"\&", "~": r"\textasciitilde{}", "–": "--", "—": "---", "…": r"\ldots{}",
+}  # fmt: skip
+
+
+class Table(NamedTuple):
+    """A caption, headings, and rows of text."""
+
+    caption: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        """With the caption above.
+
+        >>> print(Table("Errors.", ["", "E[X]"], [["PE", "0.1"]]).markdown())
+        Errors.
+        <BLANKLINE>
+        |  | E[X] |
+        |---|---|
+        | PE | 0.1 |
+        """
+        lines = [self.headings, *self.rows]
+        text = ["| " + " | ".join(line) + " |" for line in lines]
+        return "\n".join([self.caption, "", text[0], "|" + "---|" * len(self.headings), *text[1:]])
+
+    def latex(self) -> str:
+        """A table environment with booktabs' rules."""
+        lines = [" & ".join(map(to_tex, line)) + r" \\" for line in (self.headings, *self.rows)]
+        columns = "l" + "r" * (len(self.headings) - 1)
+        return "\n".join(
+            [
+                r"\begin{table}",
+                r"  \centering",
+                rf"  \caption{{{to_tex(self.caption)}}}",
+                rf"  \begin{{tabular}}{{{columns}}}",
+                r"    \toprule",
+                f"    {lines[0]}",
+                r"    \midrule",
+                *(f"    {line}" for line in lines[1:]),
+                r"    \bottomrule",
+                r"  \end{tabular}",
+                r"\end{table}",
+            ]
+        )
+
+
+def to_tex(text: str) -> str:
+    r"""Text with its special letters as LaTeX writes them.
+
+    >>> to_tex("E[X1²] ± 5 %")
+    'E[X1$^2$] $\\pm$ 5 \\%'
+    """
+    return "".join(TEX.get(letter, letter) for letter in text)
+
+
+def write(tables: Sequence[Table], path: Path, title: str, notes: Sequence[str] = ()) -> None:
+    """`path` with the ending .md, and the same with .tex; each in one step."""
+    parts = [f"# {title}", *notes, *(table.markdown() for table in tables)]
+    _write(path.with_suffix(".md"), "\n\n".join(parts) + "\n")
+    _write(path.with_suffix(".tex"), "% needs booktabs\n" + "\n\n".join(table.latex() for table in tables) + "\n")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)

@@ -1,0 +1,304 @@
+"""The paper's experiments: the ledger, running and resuming, tables, figures, and the command."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from pseudo_extended import cli
+from pseudo_extended.reproduction import boltzmann, cells, conduct, mixture, setups
+from pseudo_extended.reproduction.benches import bench_of
+from pseudo_extended.reproduction.catalogue import EXPERIMENTS, reproduce
+from pseudo_extended.reproduction.cells import Cell, Outcome, run_cell
+from pseudo_extended.reproduction.experiment import Budget, grid
+from pseudo_extended.reproduction.ledger import Ledger
+from pseudo_extended.reproduction.published import TABLE_1, TABLE_2
+from pseudo_extended.reproduction.setups import setup_of
+from pseudo_extended.reproduction.summaries import differs, rmse_of
+from pseudo_extended.reproduction.tables import Table
+from pseudo_extended.store import StoreInUseError
+from tests.unit.sentences import assert_sentence
+
+DATA = Path(os.environ.get("PSEUDO_EXTENDED_DATA", Path(__file__).parents[3] / "shared" / "data")).resolve()
+needs_data = pytest.mark.skipif(not (DATA / "colon.mat").is_file(), reason="the data files are not here")
+QUIET = Console(file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
+
+
+def outcome(cell, scores=None, kept=None):
+    scores = {"E[X1]": 0.1, "E[X2]": -0.2, "E[X1²]": 1.0, "E[X2²]": 2.0} if scores is None else scores
+    record = {**cell._asdict(), "scores": scores, "evaluations": 1000, "seconds": 2.0, "warmup": 10}
+    return Outcome(record, kept)
+
+
+class TestLedger:
+    def test_what_was_added_is_there_after_reopening(self, tmp_path):
+        cell, kept = Cell("mixture-a", "hmc", 0, 10, 5), np.arange(10.0).reshape(5, 2)
+        ledger = Ledger(tmp_path)
+        ledger.add(cell, outcome(cell, kept=kept))
+        again = Ledger(tmp_path)
+        assert cell in again
+        assert again.record(cell)["seconds"] == 2.0
+        np.testing.assert_array_equal(again.kept(cell), kept)
+        assert cell._replace(run=1) not in again
+
+    def test_a_torn_line_is_not_counted_and_does_no_harm(self, tmp_path):
+        first, second = Cell("mixture-a", "hmc", 0, 10), Cell("mixture-a", "hmc", 1, 10)
+        Ledger(tmp_path).add(first, outcome(first))
+        path = tmp_path / "records.jsonl"
+        path.write_bytes(path.read_bytes()[:-20])  # the process was killed while writing
+        ledger = Ledger(tmp_path)
+        assert first not in ledger
+        ledger.add(second, outcome(second))
+        assert second in Ledger(tmp_path)
+
+    def test_a_cell_whose_draws_are_gone_is_run_again(self, tmp_path):
+        cell = Cell("mixture-a", "hmc", 0, 10, 5)
+        Ledger(tmp_path).add(cell, outcome(cell, kept=np.zeros((5, 2))))
+        next((tmp_path / "draws").glob("*.npz")).unlink()
+        assert cell not in Ledger(tmp_path)
+
+    def test_a_second_process_is_refused(self, tmp_path):
+        lock = Ledger(tmp_path).lock()
+        lock.acquire()
+        with pytest.raises(StoreInUseError) as error:
+            conduct.conduct([Cell("toy", "hmc", 0, 5)], Ledger(tmp_path), console=QUIET)
+        assert_sentence(error, "the ledger in", str(os.getpid()))
+        lock.release()
+
+
+class TestConduct:
+    CELLS = tuple(Cell("toy", "hmc", run, 30) for run in range(3))
+
+    def test_same_numbers_for_any_number_of_jobs_and_none_run_twice(self, tmp_path, monkeypatch):
+        ledgers = [Ledger(tmp_path / str(jobs)) for jobs in (1, 2)]
+        for jobs, ledger in zip((1, 2), ledgers, strict=True):
+            conduct.conduct(self.CELLS, ledger, jobs=jobs, console=QUIET)
+        for cell in self.CELLS:
+            assert ledgers[0].record(cell)["scores"] == ledgers[1].record(cell)["scores"]
+        assert len({json.dumps(ledgers[0].record(cell)["scores"]) for cell in self.CELLS}) == 3
+        monkeypatch.setattr(conduct, "run_cell", lambda *_: pytest.fail("run again"))
+        conduct.conduct(self.CELLS, Ledger(tmp_path / "1"), console=QUIET)
+
+    @pytest.mark.parametrize("jobs", [1, 2])
+    def test_an_error_or_ctrl_c_keeps_what_was_done(self, tmp_path, monkeypatch, jobs):
+        def breaks(cell, should_stop):
+            del should_stop
+            if cell.run == 1:
+                raise KeyboardInterrupt
+            return outcome(cell)
+
+        monkeypatch.setattr(conduct, "run_cell", breaks)
+        with pytest.raises(KeyboardInterrupt):
+            conduct.conduct(self.CELLS, Ledger(tmp_path), jobs=jobs, console=QUIET)
+        assert self.CELLS[0] in Ledger(tmp_path)
+        asked = []
+        monkeypatch.setattr(conduct, "run_cell", lambda cell, _: asked.append(cell) or outcome(cell))
+        conduct.conduct(self.CELLS, Ledger(tmp_path), jobs=jobs, console=QUIET)
+        assert self.CELLS[0] not in asked
+        assert self.CELLS[1] in asked
+
+    def test_a_cell_that_is_told_to_stop_has_no_outcome(self):
+        with pytest.raises(cells.StoppedError):
+            run_cell(Cell("toy", "hmc", 0, 100_000), lambda: True)
+
+    def test_progress_in_a_log(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(conduct, "run_cell", lambda cell, _: outcome(cell))
+        console = Console(file=(tmp_path / "log").open("w"), width=200)
+        conduct.conduct(self.CELLS, Ledger(tmp_path), console=console)
+        console.file.close()
+        assert "3/3 runs" in (tmp_path / "log").read_text()
+
+    @pytest.mark.slow
+    def test_killed_and_going_on(self, tmp_path):
+        """SIGKILL after the first records: the second call runs the others, and the numbers are those of one call."""
+        command = [sys.executable, "-m", "pseudo_extended.cli", "reproduce", "sharing", "--quick", "--draws", "50"]
+        whole, killed = tmp_path / "whole", tmp_path / "killed"
+        subprocess.run([*command, "--out", str(whole)], check=True)
+        process = subprocess.Popen([*command, "--out", str(killed)])
+        while not (killed / "records.jsonl").is_file() or len(Ledger(killed)._records) < 5:
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        before = (killed / "records.jsonl").read_bytes()
+        subprocess.run([*command, "--out", str(killed), "--jobs", "2"], check=True)
+        assert (killed / "records.jsonl").read_bytes().startswith(before.rpartition(b"\n")[0])
+        assert (killed / "sharing.md").read_text() == (whole / "sharing.md").read_text()
+
+    @pytest.mark.slow
+    def test_same_numbers_on_a_cluster(self, tmp_path):
+        distributed = pytest.importorskip("distributed")
+        conduct.conduct(self.CELLS, Ledger(tmp_path / "here"), console=QUIET)
+        with distributed.LocalCluster(n_workers=2, threads_per_worker=1) as cluster, cluster.get_client() as client:
+            conduct.conduct(self.CELLS, Ledger(tmp_path / "there"), cluster=client, console=QUIET)
+        for cell in self.CELLS:
+            scores = [Ledger(tmp_path / place).record(cell)["scores"] for place in ("here", "there")]
+            assert scores[0] == scores[1]
+
+
+class TestTables:
+    def test_printed_numbers_are_those_of_the_paper(self):
+        """Sums of the columns, added up from the paper's source: a typing error would show."""
+        assert len(TABLE_1) == 8
+        assert len(TABLE_2) == 36
+        sums = np.sum([[*row.a, *row.b] for row in TABLE_2.values()], axis=0)
+        expected = (85.6, 130.35, 714.98, 1049.25, 2.26, 3.72, 27.08, 41.63)
+        np.testing.assert_allclose(sums, expected, atol=0.005)
+
+    def test_rmse_and_its_error(self):
+        """Against many simulated experiments."""
+        rng = np.random.default_rng(0)
+        simulated = [rmse_of(rng.normal(0, 2, size=(40, 1))) for _ in range(2000)]
+        rmse, error = np.array([r for r, _ in simulated]), np.array([e for _, e in simulated])
+        np.testing.assert_allclose(rmse.std(), error.mean(), rtol=0.05)
+        assert np.isnan(rmse_of(np.ones((1, 2)))[1]).all()
+
+    def test_cells_marked_by_chance_are_one_in_twenty(self):
+        rng = np.random.default_rng(0)
+        ours, theirs = rng.normal(0, 2, size=(2, 20, 4000))
+        printed = rmse_of(theirs)[0].round(2)
+        share = differs(*rmse_of(ours), printed, 20).mean()
+        assert 0.02 < share < 0.09
+
+    def test_a_table_from_records(self, tmp_path):
+        ledger, budget = Ledger(tmp_path), Budget(2, 50_000)
+        for cell in grid("mixture-a", ["hmc", "default"], budget):
+            ledger.add(cell, outcome(cell))
+        EXPERIMENTS["table1"].render(ledger, budget, tmp_path)
+        text = (tmp_path / "table1.md").read_text()
+        assert "0.100 ± 0.000 (2.69)*" in text  # HMC, far from the paper's
+        assert re.search(r"\| our default \| 0\.100 ± 0\.000 \|", text)
+        assert "RAM" not in text  # not run
+        latex = (tmp_path / "table1.tex").read_text()
+        assert r"\begin{tabular}{lrrrrrrr}" in latex
+        assert r"$\pm$" in latex
+        assert not re.search(r"[^\x00-\x7f]", latex)
+
+    def test_table_as_latex_escapes(self):
+        assert r"a\_b & 5 \%" in Table("β", ["", "x"], [["a_b", "5 %"]]).latex()
+
+
+class TestCells:
+    @pytest.fixture(autouse=True)
+    def short_warmup(self, monkeypatch):
+        monkeypatch.setattr(setups, "WARMUP", 20)
+
+    @pytest.mark.parametrize(
+        "cell",
+        [
+            Cell("mixture-b", "pe-2-box", 1, 20),
+            Cell("boltzmann-6", "st", 0, 20),
+            pytest.param(Cell("boltzmann-6", "ais", 0, 20), marks=pytest.mark.slow),
+            pytest.param(Cell("boltzmann-6", "gs", 0, 20), marks=pytest.mark.slow),
+            pytest.param(Cell("boltzmann-6", "gs-gibbs", 0, 20), marks=pytest.mark.slow),
+            pytest.param(Cell("boltzmann-6", "default", 0, 20), marks=pytest.mark.slow),
+            pytest.param(Cell("mixture-a", "ram", 0, 20), marks=pytest.mark.slow),
+            pytest.param(Cell("mixture-a", "ee", 0, 20), marks=pytest.mark.slow),
+            pytest.param(Cell("mixture-a", "pt", 0, 20), marks=pytest.mark.slow),
+            Cell("illustration", "pe-2", 0, 20, 10),
+            Cell("toy-shared-2", "hmc", 0, 20),
+        ],
+        ids=lambda cell: f"{cell.problem}-{cell.method}",
+    )
+    def test_a_cell_has_finite_scores_and_a_cost(self, cell):
+        got = run_cell(cell)
+        assert np.all(np.isfinite(list(got.record["scores"].values())))
+        assert got.record["evaluations"] >= cell.draws
+        assert json.loads(json.dumps(got.record)) == got.record
+        assert (got.kept is None) == (cell.keep == 0)
+
+    @needs_data
+    @pytest.mark.parametrize("method", ["hmc", pytest.param("pe-2", marks=pytest.mark.slow)])
+    def test_a_regression_cell(self, method, monkeypatch):
+        monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(DATA))
+        got = run_cell(Cell("colon", method, 0, 8, 4))
+        assert got.record["scores"]["log predictive density"] < 0
+        assert got.kept.shape == (4, 4)
+
+    def test_settings_are_the_papers(self):
+        bench = bench_of("mixture-a")
+        assert setup_of("ram", "mixture-a", bench, 10).warmup == 25_000
+        assert setup_of("pe-2-0.3", "mixture-a", bench, 10).method.instrument.beta == pytest.approx(0.3)
+        instrument = setup_of("pe-5", "mixture-a", bench, 10).method.instrument
+        assert (instrument.beta_min, instrument.beta_max) == (1e-3, 1.0)
+        boxed = setup_of("pe-2-box", "mixture-a", bench, 10).target
+        assert np.isneginf(boxed.log_density(np.array([10.5, 0.0])))
+        assert boxed.log_density(np.array([9.0, 9.0])) == bench.target.log_density(np.array([9.0, 9.0]))
+        machine = bench_of("boltzmann-6")
+        assert len(setup_of("st", "boltzmann-6", machine, 10).method.betas) == 1000
+        assert setup_of("gs", "boltzmann-6", machine, 10).method.step_size == 0.5
+
+    def test_scores_vanish_at_the_truth(self):
+        """Exact draws have errors of Monte Carlo size; all of them moved by one have an error of one."""
+        bench = bench_of("boltzmann-6")
+        x = bench.problem.density.draw(np.random.default_rng(0), 100_000)
+
+        def score(x):
+            return bench.score(SimpleNamespace(unconstrained=x[None, :, None, :], weights=np.ones((1, len(x), 1))))
+
+        assert score(x)["E[X]"] < 0.03
+        assert score(x)["E[XXᵀ]"] < 0.1
+        assert abs(score(x + 1)["E[X]"] - 1) < 0.03
+        assert np.isfinite(boltzmann.variational_errors("boltzmann-6")["E[XXᵀ]"])
+
+
+def test_every_experiment_draws_what_the_records_give(tmp_path, monkeypatch):
+    """All figures and tables of made-up records of every cell; no sampling."""
+    monkeypatch.setattr(boltzmann, "_problem", lambda budget, full: "boltzmann-6")
+    rng = np.random.default_rng(0)
+    dims = {"mixture": 2, "illustration": 1, "boltzmann": bench_of("boltzmann-6").target.dim}
+    names = [name for name in EXPERIMENTS if name not in ("figure6", "prostate", "posteriors")]
+    ledger = Ledger(tmp_path)
+    for name in names:
+        experiment = EXPERIMENTS[name]
+        budget = experiment.full._replace(runs=2)
+        for cell in experiment.cells(budget):
+            kind = cell.problem.partition("-")[0]
+            moments = {"boltzmann": ("E[X]", "E[XXᵀ]"), "toy": ("E[θ]",), "illustration": ("E[X]",)}
+            scores = {moment: rng.gamma(2.0) for moment in moments.get(kind, ("E[X1]", "E[X2]", "E[X1²]", "E[X2²]"))}
+            ledger.add(cell, outcome(cell, scores, rng.normal(size=(50, dims[kind])) if cell.keep else None))
+        written = experiment.render(ledger, budget, tmp_path)
+        assert written
+        for path in written:
+            assert path.stat().st_size > 500, path
+    assert "β = 0.9" in (tmp_path / "table2.md").read_text()
+    assert mixture.TITLE_2 in (tmp_path / "table2.md").read_text()
+
+
+@pytest.mark.slow
+@needs_data
+def test_all_of_it_on_a_tiny_budget(tmp_path, monkeypatch):
+    monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(DATA))
+    written = reproduce(["all"], tmp_path, quick=True, runs=1, draws=20, jobs=2, console=QUIET)
+    assert {path.name for path in written} >= {"table1.md", "table2.tex", "figure1.png", "figure6.svg", "sharing.md"}
+
+
+class TestCommand:
+    def test_list_refusals_and_rendering(self, tmp_path):
+        runner = CliRunner()
+        listed = runner.invoke(cli.app, ["reproduce", "list"])
+        assert "table1" in listed.output
+        assert "20 × 50,000" in listed.output
+        refused = runner.invoke(cli.app, ["reproduce", "table3", "--out", str(tmp_path)])
+        assert refused.exit_code == 1
+        assert "name must be one of" in refused.output
+        drawn = runner.invoke(cli.app, ["reproduce", "figure1", "--out", str(tmp_path), "--no-run"])
+        assert drawn.exit_code == 0, drawn.output
+        assert (tmp_path / "figure1.png").is_file()
+
+    def test_missing_data_is_a_sentence(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PSEUDO_EXTENDED_DATA", "")  # restored after the command has set it
+        arguments = ["reproduce", "prostate", "--quick", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+        refused = CliRunner().invoke(cli.app, arguments)
+        assert refused.exit_code == 1
+        assert "must hold prostate.mat" in refused.output
