@@ -15,7 +15,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
@@ -24,6 +23,7 @@ from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempe
 from pseudo_extended.kernels import HMC, AbstractKernel
 from pseudo_extended.kernels.path_moves import MoveInfo, PathState, evaluator, move, refresh
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.bridges import bridges, share_of_others
 from pseudo_extended.methods.index_parameters import (
     IndexParameters,
     beta_range,
@@ -269,7 +269,8 @@ class IndexGibbs(AbstractPreparedMethod):
         }
         base = self._own_target(target).base
         if self.is_free and beta_range(self.instrument) == (0.0, 1.0) and base is not None:
-            top, bottom = _evidence(state, from_base=base.can_sample)
+            fresh = info.fresh_log_mass if base.can_sample else None
+            top, bottom = bridges(state.log_weight, state.points.delta - state.log_weight, fresh)
             statistics |= {"evidence_top": top, "evidence_bottom": bottom}
         return WeightedPoints(state.points.x, state.log_weight, statistics)
 
@@ -293,7 +294,7 @@ class IndexGibbs(AbstractPreparedMethod):
             cells = cells_given(path, points.delta)
             log_weight = points.delta - cells.log_mass
             t = draw_t(uniform[1:], cells)
-            info = info._replace(share=_others(log_weight) @ cells.share)
+            info = info._replace(share=share_of_others(log_weight) @ cells.share)
         else:
             node = rungs(self.instrument, self.num_particles)
             t = jnp.asarray(node / path.num_cells)
@@ -310,33 +311,6 @@ class IndexGibbs(AbstractPreparedMethod):
 
     def _dense(self, dim: int) -> bool:
         return self.metric == "dense" or (self.metric == "auto" and dim <= DENSE_METRIC_UP_TO)
-
-
-def _others(log_weight: Float[Array, " particle"]) -> Float[Array, " particle"]:
-    """How much each pseudo-sample counts as one that does not carry the target: 1 - w, normalised."""
-    return (1 - jax.nn.softmax(log_weight)) / (log_weight.shape[0] - 1)
-
-
-def _evidence(state: IndexState, *, from_base: bool) -> tuple[Float[Array, " 2"], Float[Array, " 2"]]:
-    """Top and bottom of the two factors of Z/Z0 = Z/C · C/Z0, with C the mass of q.
-
-    Each factor is a bridge half-way (Meng and Wong 1996), which needs draws of both its ends: those of γ are the
-    pseudo-samples by their weight, those of q the same by one minus it, and those of γ0 what the refreshment offered,
-
-        Z/C = E_q[√(γ/q)] / E_γ[√(q/γ)],        C/Z0 = E_γ0[√(q/γ0)] / E_q[√(γ0/q)].
-
-    The density of t at the ends of the path would give both from q alone, but with heavy tails: γ0/q grows without
-    bound where the base is far from the target. Where the base cannot be drawn from, that is all there is for C/Z0.
-    """
-    log_weight, log_mass = state.log_weight, state.points.delta - state.log_weight
-    carries, others = jax.nn.softmax(log_weight), _others(log_weight)
-    target = logsumexp(0.5 * log_weight, b=others), logsumexp(-0.5 * log_weight, b=carries)
-    if from_base:
-        fresh = state.last.fresh_log_mass
-        base = logsumexp(0.5 * fresh) - jnp.log(fresh.size), logsumexp(-0.5 * log_mass, b=others)
-    else:
-        base = jnp.zeros(()), logsumexp(-log_mass, b=others)
-    return jnp.stack([target[0], base[0]]), jnp.stack([target[1], base[1]])
 
 
 def _instrument(given: Any) -> AbstractInstrument:

@@ -85,10 +85,12 @@ class Arrays:
         for directory in {self.root, *((self.root / column.path).parent for column in self.layout.columns)}:
             flush_directory(directory)
 
-    def write(self, column: Column, lane: int, index: int, values: np.ndarray, *, durable: bool) -> None:
-        """One chunk; `durable` flushes the file, and `flush` makes its name last."""
+    def write(self, column: Column, lane: int, index: int, values: np.ndarray, *, durable: bool) -> Path:
+        """One chunk, and where it is; `durable` flushes the file, and `flush` makes its name last."""
         data = np.ascontiguousarray(values, dtype=np.dtype(column.dtype).newbyteorder("<")).tobytes()
-        replace_file(self._file(column, lane, index), data + _checksum(data), durable=durable)
+        path = self._file(column, lane, index)
+        replace_file(path, data + _checksum(data), durable=durable)
+        return path
 
     def flush(self) -> None:
         """Make the names of all chunks last."""

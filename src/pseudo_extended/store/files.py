@@ -30,6 +30,15 @@ def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
     aside.replace(path)
 
 
+def flush_file(path: Path) -> None:
+    """Make the contents of a file last that was written without."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def flush_directory(path: Path) -> None:
     """Make the renames in a directory last."""
     if hasattr(os, "O_DIRECTORY"):  # not on Windows, which has no such thing to flush

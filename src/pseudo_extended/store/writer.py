@@ -1,11 +1,14 @@
 """Draws on their way into a store: gathered to whole chunks, with snapshots from which to go on."""
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pseudo_extended.store.arrays import Arrays
+from pseudo_extended.store.files import flush_file
 from pseudo_extended.store.snapshots import Snapshot, Snapshots
 
 Values = dict[str, np.ndarray]
@@ -32,7 +35,9 @@ class DrawWriter:
         self.chunk = layout.chunk
         self.buffers: list[Values] = [{} for _ in range(layout.num_lanes)]
         self.num_draws: list[int] = [0] * layout.num_lanes
-        self._unflushed = False
+        self._flusher = ThreadPoolExecutor(1)
+        self._flushing: list[Future[None]] = []
+        """Chunks on their way to the disk, while sampling goes on; waited for before a snapshot counts on them."""
 
     def recover(self, lane: int) -> Recovered:
         """The furthest whole snapshot all of whose chunks are whole too; its draws are taken over."""
@@ -61,8 +66,8 @@ class DrawWriter:
             size = min(self.chunk - filled, count - taken)
             self._fill(lane, filled, {name: each[:, taken : taken + size] for name, each in values.items()})
             if filled + size == self.chunk:  # written before it is counted: a disk may be full
-                self._write(lane, self.num_draws[lane] // self.chunk, durable=True)
-                self._unflushed = True
+                for path in self._write(lane, self.num_draws[lane] // self.chunk, durable=False):
+                    self._flushing.append(self._flusher.submit(flush_file, path))
             self.num_draws[lane] += size
             taken += size
 
@@ -110,17 +115,19 @@ class DrawWriter:
                 buffer[name] = np.zeros((each.shape[0], self.chunk, *each.shape[2:]), each.dtype)
             buffer[name][:, filled : filled + each.shape[1]] = each
 
-    def _write(self, lane: int, index: int, *, durable: bool) -> None:
+    def _write(self, lane: int, index: int, *, durable: bool) -> list[Path]:
         values = self.buffers[lane]
         values = values | self.derive(lane, index * self.chunk, values)
-        for column in self.arrays.layout.columns:
-            self.arrays.write(column, lane, index, values[column.path], durable=durable)
+        columns = self.arrays.layout.columns
+        return [self.arrays.write(column, lane, index, values[column.path], durable=durable) for column in columns]
 
     def _flush(self) -> None:
         """Chunks are on the disk for sure before a snapshot counts on them."""
-        if self._unflushed:
+        if self._flushing:
+            for chunk in self._flushing:
+                chunk.result()  # raises what the disk said
             self.arrays.flush()
-            self._unflushed = False
+            self._flushing = []
 
     def _draws(self, done: int) -> int:
         return max(done - self.num_warmup, 0)
