@@ -121,7 +121,7 @@ class TestConduct:
     @pytest.mark.slow
     def test_killed_and_going_on(self, tmp_path):
         """SIGKILL after the first records: the second call runs the others, and the numbers are those of one call."""
-        command = [sys.executable, "-m", "pseudo_extended.cli", "reproduce", "sharing", "--quick", "--draws", "50"]
+        command = [sys.executable, "-m", "pseudo_extended", "reproduce", "sharing", "--quick", "--draws", "50"]
         whole, killed = tmp_path / "whole", tmp_path / "killed"
         subprocess.run([*command, "--out", str(whole)], check=True)
         process = subprocess.Popen([*command, "--out", str(killed)])
