@@ -50,8 +50,19 @@ def test_ends_far_away_do_not_blur_the_modes_near_the_top():
     modes = np.repeat([[-0.3, -0.9], [-0.9, -0.3]], 100, axis=0) + rng.normal(0, 1e-4, (200, 2))
     astray = rng.normal(0, 300, (30, 2))
     kept, hits = distinct(np.concatenate([modes, astray]), np.r_[np.zeros(200), np.full(30, -500.0)], 80)
-    np.testing.assert_allclose(np.sort(hits)[::-1][:2], 100)
-    assert len(kept) == 32
+    np.testing.assert_array_equal(hits, [100, 100])
+    assert len(kept) == 2
+
+
+def test_a_plateau_does_not_blur_the_modes_beside_it():
+    """As in the mRNA posterior: two modes, each with a ridge on which ascents end anywhere."""
+    rng = np.random.default_rng(0)
+    modes = np.repeat([[1.0, 0.2], [0.2, 1.0]], 60, axis=0) + rng.normal(0, 1e-4, (120, 2))
+    ridge = np.c_[-rng.uniform(2, 30, 200), np.full(200, 0.2)]
+    x = np.concatenate([modes, ridge, ridge[:, ::-1]])
+    kept, hits = distinct(x, np.r_[np.zeros(120), np.full(400, -4.0)], 80)
+    assert np.sum(hits >= 60) == 2
+    assert {int(kept[0]) // 60, int(kept[1]) // 60} == {0, 1}
 
 
 def test_many_ends_of_one_mode_do_not_crowd_out_another():

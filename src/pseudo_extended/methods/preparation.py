@@ -30,6 +30,11 @@ NUM_POINTS = 256
 NUM_ISLANDS = 4
 
 
+MAX_REFITS = 4
+SHORT_PATH = 1.0
+"""A path that needs no improvement."""
+
+
 class Preparation(NamedTuple):
     """What to prepare for."""
 
@@ -128,11 +133,16 @@ def prepare_path(
         notes.extend([f"{best.name} and {rival.name} do about as well.", both.says()])
         best = both if both in fair([*candidates, both]) else best
     elif best.base is not None:
-        say("annealing once more")
-        base = refit(best.base, np.asarray(best.annealed.population.x), is_broad=best is broad)
-        again = anneal_from(base, next(keys), f"{best.name}, refitted")
-        notes.append(again.says())
-        best = choose([best, again])
+        name, is_broad = best.name, best is broad
+        for number in range(MAX_REFITS):
+            say("annealing once more")
+            base = refit(best.base, np.asarray(best.annealed.population.x), is_broad=is_broad)
+            times = "refitted" if number == 0 else f"refitted {number + 1} times"
+            again = anneal_from(base, next(keys), f"{name}, {times}")
+            notes.append(again.says())
+            before, best = best, choose([best, again])
+            if is_broad or best is before or best.length > 0.9 * before.length or best.length < SHORT_PATH:
+                break
     notes.append(f"chosen: {best.name}.")
     base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > 2 else 2)
     return PreparedPath(base, best.annealed, tuple(notes))

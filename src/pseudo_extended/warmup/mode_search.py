@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, Key
 from pseudo_extended.compiled import Job
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.ascents import ascend
-from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge, near_top
+from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
 
 NUM_ASCENTS = 512
 """In each round; a quarter of it in more than 50 dimensions, or for functions called in Python, which are dear. A
@@ -67,10 +67,8 @@ class ModeSearch:
             new_ends, new_values = self._climb(self._near(rng, ends, values, x))
             ends, values = np.concatenate([ends, new_ends]), np.concatenate([values, new_values])
             kept, hits = distinct(ends, values, 2 * MAX_MODES)
-            # Far below the top there is always one more place where an ascent gave up.
-            before, top = num_found, values[kept].max(initial=-np.inf)
-            num_found = int(np.sum(values[kept] > top - near_top(self.dim)))
-            if num_found == before or np.sum(hits == 1) > MAX_UNSEEN * len(ends):
+            before, num_found = num_found, len(kept)
+            if num_found == before or np.sum(hits == 1) > MAX_UNSEEN * np.sum(hits):
                 break
         return self._modes(ends, values)
 
@@ -118,7 +116,7 @@ class ModeSearch:
         curvatures = np.asarray(self.programs[1](places))[: len(kept)]
         # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one
         # such place, as the other directions say.
-        highest = ends[kept][values[kept] > values[kept][0] - near_top(self.dim)]
+        highest = ends[kept]
         diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
         with np.errstate(divide="ignore", invalid="ignore"):
             local = np.nanmedian(np.where(diagonal > 0, diagonal, np.nan) ** -0.5, axis=0)

@@ -49,23 +49,20 @@ def curvature(log_density: LogDensity, x: Float[Array, " d"], *, dense: bool) ->
 def distinct(
     x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"], wanted: int
 ) -> tuple[Int[np.ndarray, " kept"], Int[np.ndarray, " kept"]]:
-    """Which ends of ascents are places of their own, the highest first, and how many ended at each.
+    """Which ends of ascents near the top are places of their own, the highest first, and how many ended at each.
 
     Two ends are one place when they are closer than a hundredth of the spread: ascents end where the next step gains
-    nothing, not at the last digit. The spread is that of the ends near the top, because others may be anywhere; if that
-    makes more places than `wanted`, of wider and wider circles of them, up to all.
+    nothing, not at the last digit. If that makes more places than `wanted`, three hundredths; but not more, because a
+    plateau has any number of places, and circles that hold it in a few would hold modes beside it too.
     """
     good = np.isfinite(log_density) & np.all(np.isfinite(x), axis=1)
     if not good.any():
         return np.zeros(0, int), np.zeros(0, int)
     order = np.argsort(-np.where(good, log_density, -np.inf))[: good.sum()]
-    near = log_density[order] > log_density[order[0]] - near_top(x.shape[1])
-    unit, widest = (np.std(x[ends], axis=0) + 1e-12 for ends in (order[near], order))
-    while True:
-        kept, hits = _places(x, order, unit)
-        if len(kept) <= wanted or np.all(unit >= widest):
-            return kept, hits
-        unit = np.minimum(3 * unit, widest)
+    order = order[log_density[order] > log_density[order[0]] - near_top(x.shape[1])]
+    unit = np.std(x[order], axis=0) + 1e-12
+    kept, hits = _places(x, order, unit)
+    return (kept, hits) if len(kept) <= wanted else _places(x, order, 3 * unit)
 
 
 def near_top(dim: int) -> float:
