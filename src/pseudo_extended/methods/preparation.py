@@ -7,7 +7,7 @@ annealed, and the evidence that it finds tells whether it missed something; amon
 wins.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,9 +30,11 @@ NUM_POINTS = 256
 NUM_ISLANDS = 4
 
 
-MAX_REFITS = 4
+MAX_REFITS = 3
 SHORT_PATH = 1.0
 """A path that needs no improvement."""
+MISSED = 5.0
+"""The length of path that a unit of log Z is worth: missing a tenth of the mass is as bad as half a unit more to go."""
 
 
 class Preparation(NamedTuple):
@@ -116,7 +118,7 @@ def prepare_path(
         candidates.append(anneal_from(None, next(keys), "the prior"))
     population = np.asarray(broad.annealed.population.x)
     modes = search.again(modes, population)
-    notes = []
+    notes, listed = [], None
     if modes.unseen <= MAX_UNSEEN:
         name = "a normal at the one mode" if len(modes.x) == 1 else f"a mixture at {min(len(modes.x), MAX_MODES)} modes"
         say(f"annealing from {name}")
@@ -132,17 +134,11 @@ def prepare_path(
         both = anneal_from(mixed(best.base, rival.base), next(keys), f"{best.name} and {rival.name}, half each")
         notes.extend([f"{best.name} and {rival.name} do about as well.", both.says()])
         best = both if both in fair([*candidates, both]) else best
-    elif best.base is not None:
-        name, is_broad = best.name, best is broad
-        for number in range(MAX_REFITS):
-            say("annealing once more")
-            base = refit(best.base, np.asarray(best.annealed.population.x), is_broad=is_broad)
-            times = "refitted" if number == 0 else f"refitted {number + 1} times"
-            again = anneal_from(base, next(keys), f"{name}, {times}")
-            notes.append(again.says())
-            before, best = best, choose([best, again])
-            if is_broad or best is before or best.length > 0.9 * before.length or best.length < SHORT_PATH:
-                break
+    elif (start := best if listed is None else listed).base is not None:
+        say("annealing once more")
+        refitted = _refits(anneal_from, start, candidates, keys, is_broad=start is broad)
+        notes.extend(pilot.says() for pilot in refitted)
+        best = choose([best, *refitted])
     notes.append(f"chosen: {best.name}.")
     base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > 2 else 2)
     return PreparedPath(base, best.annealed, tuple(notes))
@@ -162,8 +158,32 @@ def fair(candidates: list[Pilot]) -> list[Pilot]:
 
 
 def choose(candidates: list[Pilot]) -> Pilot:
-    """The shortest path among the fair ones."""
-    return min(fair(candidates), key=lambda pilot: pilot.length)
+    """The shortest path among the fair ones; what one may have missed beyond its error makes it longer."""
+    left = fair(candidates)
+    highest = max(left, key=lambda pilot: pilot.log_z - pilot.error)
+
+    def cost(pilot: Pilot) -> float:
+        return pilot.length + MISSED * max(highest.log_z - pilot.log_z - np.hypot(pilot.error, highest.error), 0.0)
+
+    return min(left, key=cost)
+
+
+def _refits(
+    anneal_from: "_Annealer", start: Pilot, candidates: list[Pilot], keys: Iterator[Key[Array, ""]], *, is_broad: bool
+) -> list[Pilot]:
+    """The base fitted to points of the target, and again as long as that shortens the path."""
+    refitted = [start]
+    while len(refitted) <= MAX_REFITS:
+        last = refitted[-1]
+        assert last.base is not None
+        # What any of them has reached is part of the target, whichever base it is that misses it.
+        reached = [last] if is_broad else [pilot for pilot in (*candidates, *refitted[1:]) if pilot.annealed.finished]
+        points = np.concatenate([np.asarray(pilot.annealed.population.x) for pilot in reached or [last]])
+        times = "refitted" if last is start else f"refitted {len(refitted)} times"
+        refitted.append(anneal_from(refit(last.base, points, is_broad=is_broad), next(keys), f"{start.name}, {times}"))
+        if is_broad or refitted[-1].length > 0.9 * last.length or refitted[-1].length < SHORT_PATH:
+            break
+    return refitted[1:]
 
 
 def in_doubt(best: Pilot, other: Pilot) -> bool:

@@ -2,6 +2,7 @@
 
 import numpy as np
 from jaxtyping import Float
+from scipy.cluster.vq import kmeans2
 from scipy.special import softmax
 
 from pseudo_extended.bases import NormalMixture
@@ -11,6 +12,8 @@ INFLATION = 1.5
 """Components are wider than what they were fitted to, in variance: a base must not be narrower than its target."""
 BROAD_SHARE = 0.2
 """The broad part of a mixture: it reaches what no component does."""
+MAX_COMPONENTS = 40
+"""Of a mixture, without its broad part."""
 FAR_SHARE, FAR_SCALE = 0.1, 2.5
 """A tenth of the broad part is this much wider still, for heavy tails."""
 
@@ -67,14 +70,16 @@ def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad
     """Fit the base to points of the target: moments for a broad base, one step of EM for a mixture.
 
     Each component keeps what it was as a prior worth a few points, so that one that has attracted none does not
-    collapse, and none goes extinct.
+    collapse, and none goes extinct. Points that only the broad part accounts for, such as those on a plateau beside a
+    mode, get components of their own.
     """
     dense = base.scales.ndim == 3
     if is_broad:
         return moments_base(points, dense=dense)
     num_modes = base.num_components - 2
     dim = base.means.shape[1]
-    share = _shares(base, points)[:, :num_modes]
+    shares = _shares(base, points)
+    share = shares[:, :num_modes]
     count = share.sum(axis=0)
     prior = dim + 2.0
     total = (count + prior)[:, None]
@@ -87,13 +92,31 @@ def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad
     else:
         squares = np.einsum("pk,pki->ki", share, away**2)
         covariance = (prior * base.scales[:num_modes] ** 2 + INFLATION * squares) / total
-    weights = (count + 1) / np.sum(count + 1)
     broad = moments_base(points, dense=dense)
+    unclaimed = points[shares[:, num_modes:].sum(axis=1) > 0.5]
+    groups = _groups(unclaimed, MAX_COMPONENTS - num_modes)
+    fitted = [moments_base(group, dense=dense) for group in groups]
+    means = np.concatenate([means, *(normal.means[:1] for normal in fitted)])
+    scales = np.concatenate([_factor(covariance), *(normal.scales[:1] for normal in fitted)])
+    count = np.concatenate([count, [len(group) for group in groups]])
+    weights = (count + 1) / np.sum(count + 1)
     return NormalMixture(
         np.concatenate([means, broad.means]),
-        np.concatenate([_factor(covariance), broad.scales]),
+        np.concatenate([scales, broad.scales]),
         np.concatenate([(1 - BROAD_SHARE) * weights, BROAD_SHARE * np.exp(broad.log_weights)]),
     )
+
+
+def _groups(points: Float[np.ndarray, "point d"], room: int) -> list[Float[np.ndarray, "point d"]]:
+    """Points that lie together, each group large enough for a covariance; at most `room` of them."""
+    least = 2 * (points.shape[1] + 1)
+    number = min(room, len(points) // least)
+    if number < 1:
+        return []
+    scaled = (points - points.mean(axis=0)) / (points.std(axis=0) + 1e-12)
+    _, label = kmeans2(scaled, number, minit="++", rng=np.random.default_rng(0))
+    groups = [points[label == each] for each in range(number)]
+    return [group for group in groups if len(group) >= least // 2]
 
 
 def pad_components(base: NormalMixture, multiple: int = 8) -> NormalMixture:
