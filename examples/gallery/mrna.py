@@ -14,8 +14,6 @@ import numpyro.distributions as dist
 import pandas as pd
 from compare import nuts_of_numpyro, show
 
-import pseudo_extended as pe
-
 FILE = Path(os.environ.get("PSEUDO_EXTENDED_DATA", "../shared/data")) / "mrna.csv"
 
 
@@ -52,13 +50,10 @@ def model(time: np.ndarray = TIME, measured: np.ndarray = MEASURED) -> None:
 NAMES = ["b_is_slower", "log_slower", "log_t0", "log_k", "log_sigma"]
 """The first is 1/2 by symmetry; the others do not depend on which rate is which."""
 
-METHOD = pe.IndexGibbs(base="target")
-"""From the prior, which reaches everywhere: the bases that the default learns from ascents may miss a mode here."""
-
 
 def main() -> pd.DataFrame:
     """Both, side by side."""
-    return show(lambda draws: nuts_of_numpyro(model, draws=draws), model, NAMES, method=METHOD, our_draws=5000)
+    return show(lambda draws: nuts_of_numpyro(model, draws=draws), model, NAMES, our_draws=5000)
 
 
 if __name__ == "__main__":

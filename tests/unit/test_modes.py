@@ -128,6 +128,21 @@ def test_refit_moves_weight_to_where_the_points_are():
     assert weights[1] > 100 * weights[0] > 0
 
 
+def test_refit_gives_a_plateau_components_of_its_own():
+    """Points far from the only mode, along a ridge: the density there rises, and few are left to the broad part."""
+    rng = np.random.default_rng(0)
+    ridge = np.c_[rng.uniform(5, 30, 150), rng.normal(0, 0.1, 150)]
+    points = np.concatenate([rng.normal(0, 0.1, (150, 2)), ridge])
+    mode = Modes(np.zeros((1, 2)), np.zeros(1), 0.01 * np.eye(2)[None], np.ones(1, int))
+    before = mixture_base(mode, points, 40)
+    after = refit(before, points, is_broad=False)
+    assert after.num_components > before.num_components
+    gain = np.asarray(log_density_of(after, ridge)) - np.asarray(log_density_of(before, ridge))
+    assert np.mean(gain) > 0.5
+    again = refit(after, points, is_broad=False)
+    assert again.num_components == after.num_components  # nobody is left out
+
+
 def test_only_so_many_modes_are_kept():
     rng = np.random.default_rng(0)
     many = Modes(rng.normal(size=(60, 2)), rng.normal(size=60), np.array([np.eye(2)] * 60), np.ones(60, int))

@@ -94,11 +94,12 @@ def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad
         covariance = (prior * base.scales[:num_modes] ** 2 + INFLATION * squares) / total
     broad = moments_base(points, dense=dense)
     unclaimed = points[shares[:, num_modes:].sum(axis=1) > 0.5]
-    groups = _groups(unclaimed, MAX_COMPONENTS - num_modes)
-    fitted = [moments_base(group, dense=dense) for group in groups]
-    means = np.concatenate([means, *(normal.means[:1] for normal in fitted)])
-    scales = np.concatenate([_factor(covariance), *(normal.scales[:1] for normal in fitted)])
-    count = np.concatenate([count, [len(group) for group in groups]])
+    groups = _groups(unclaimed, (MAX_COMPONENTS - num_modes) // 2)
+    fitted = [moments_base(group, dense=dense) for group in groups]  # with wide tails: what is no mode may be long
+    means = np.concatenate([means, *(normal.means for normal in fitted)])
+    scales = np.concatenate([_factor(covariance), *(normal.scales for normal in fitted)])
+    sizes = [len(group) * np.exp(normal.log_weights) for group, normal in zip(groups, fitted, strict=True)]
+    count = np.concatenate([count, *sizes])
     weights = (count + 1) / np.sum(count + 1)
     return NormalMixture(
         np.concatenate([means, broad.means]),
