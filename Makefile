@@ -63,7 +63,7 @@ QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitt
 
 # The longest come first, so that neither worker waits for the other at the end.
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
-	$(QUICK) $(PYTEST) -m "not slow" README.md docs tests/execution tests/models tests/unit tests/fuzz src
+	$(QUICK) $(PYTEST) -m "not slow" --durations 12 README.md docs tests/execution tests/reproduction tests/models tests/unit tests/fuzz src
 
 runs: install-dev ## Whole runs against truth, and the examples
 	XLA_FLAGS=--xla_cpu_use_fusion_emitters=false $(PYTEST) -m "not slow" tests/statistical tests/examples

@@ -205,8 +205,8 @@ class TestCells:
             pytest.param(Cell("mixture-a", "ram", 0, 20), marks=pytest.mark.slow),
             pytest.param(Cell("mixture-a", "ee", 0, 20), marks=pytest.mark.slow),
             pytest.param(Cell("mixture-a", "pt", 0, 20), marks=pytest.mark.slow),
-            Cell("illustration", "pe-2", 0, 20, 10),
-            Cell("toy-shared-2", "hmc", 0, 20),
+            pytest.param(Cell("illustration", "pe-2", 0, 20, 10), marks=pytest.mark.slow),
+            pytest.param(Cell("toy-shared-2", "hmc", 0, 20), marks=pytest.mark.slow),
         ],
         ids=lambda cell: f"{cell.problem}-{cell.method}",
     )
