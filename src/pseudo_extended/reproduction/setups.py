@@ -53,9 +53,8 @@ class Setup(NamedTuple):
 def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
     """The method of that name for a problem.
 
-        >>> from pseudo_extended.problems.mixtures import NormalMixture
-    from pseudo_extended.reproduction.benches import bench_of
-        >>> setup_of("pe-5-0.3", "mixture-a", bench_of("mixture-a"), 100).method.describe()
+    >>> from pseudo_extended.reproduction.benches import bench_of
+    >>> setup_of("pe-5-0.3", "mixture-a", bench_of("mixture-a"), 100).method.describe()
         'pseudo-extended NUTS, N = 5, Fixed'
     """
     kind, *rest = name.split("-")
