@@ -55,7 +55,7 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
 
     >>> from pseudo_extended.reproduction.benches import bench_of
     >>> setup_of("pe-5-0.3", "mixture-a", bench_of("mixture-a"), 100).method.describe()
-        'pseudo-extended NUTS, N = 5, Fixed'
+    'pseudo-extended NUTS, N = 5, Fixed'
     """
     kind, *rest = name.split("-")
     if kind == "pe":
