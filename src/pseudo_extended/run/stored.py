@@ -26,8 +26,8 @@ from pseudo_extended.store import (
 )
 from pseudo_extended.target import Target
 
-CHUNK_BYTES = 2**20
-"""Of the points in a chunk on disk, about."""
+CHUNK_BYTES = 2**22
+"""Of the points in a chunk on disk, about: the disk takes a millisecond for each file, whatever its size."""
 RESULT_BYTES = 100 * 2**20
 """Of the draws that a result takes into memory; of a longer run it takes every second draw, or third, and so on."""
 LEAST_SECONDS = 1.0
@@ -54,7 +54,7 @@ def layout_for(target: Target, num_chains: int, width: int, draw: Record) -> Lay
         for parameter, name in zip(target.shown, _file_names(target), strict=True):
             columns.append(Column("posterior", name, "float64", parameter.shape, parameter.dims))
     chunk = 2 ** int(np.log2(max(CHUNK_BYTES / (8 * width * num_particles * dim), 1)))
-    return Layout(num_chains, width, int(np.clip(chunk, 16, 8192)), tuple(columns))
+    return Layout(num_chains, width, int(np.clip(chunk, 16, 32768)), tuple(columns))
 
 
 def values_of(record: Record) -> dict[str, Any]:
