@@ -14,16 +14,9 @@ import numpyro.distributions as dist
 import pandas as pd
 from compare import nuts_of_numpyro, show
 
+from pseudo_extended.problems.mrna import fluorescence
+
 FILE = Path(os.environ.get("PSEUDO_EXTENDED_DATA", "../shared/data")) / "mrna.csv"
-
-
-def fluorescence(time, t0, k, b, d):
-    """k (e^(-bs) - e^(-ds)) / (d - b) with s = max(t - t0, 0), written so that nothing overflows and b may be d."""
-    s = jnp.maximum(time - t0, 0.0)
-    gap = jnp.abs(d - b) * s
-    is_small = gap < 1e-6
-    ratio = jnp.where(is_small, 1 - gap / 2, -jnp.expm1(-gap) / jnp.where(is_small, 1.0, gap))
-    return k * s * jnp.exp(-jnp.minimum(b, d) * s) * ratio
 
 
 if FILE.is_file():

@@ -207,11 +207,7 @@ class NormalMixture(AbstractBase):
         share = jnp.cumsum(jnp.exp(jnp.asarray(self.log_weights)))
         component = jnp.minimum(jnp.sum(share <= uniform[0] * share[-1]), share.shape[0] - 1)
         scale = jnp.asarray(self.scales)[component]
-        if scale.ndim == 2:
-            noise = jnp.sum(scale * noise, axis=-1) if dim <= SMALL_PRODUCT else scale @ noise
-        else:
-            noise = scale * noise
-        return jnp.asarray(self.means)[component] + noise
+        return jnp.asarray(self.means)[component] + (scale @ noise if scale.ndim == 2 else scale * noise)
 
     def check(self, name: str, dim: int) -> None:
         """As many coordinates as the target."""

@@ -67,25 +67,15 @@ def cells_given(path: Path, delta: Float[Array, "*batch"]) -> Cells:
 
 def draw_t(uniform: Float[Array, "*batch"], cells: Cells) -> Float[Array, "*batch"]:
     """t by inversion of its distribution function, one uniform number each."""
-    num_cells = cells.share.shape[-1]
-    upto = _cumulative(cells.share)
-    before, u = upto - cells.share, uniform[..., None]
-    number = jnp.arange(num_cells)
-    here = (before <= u) & ((u < upto) | (number == num_cells - 1))  # the sum of all may be 1 - 1e-16
-    cell, share, slope, start = (
-        jnp.sum(jnp.where(here, part, 0.0), axis=-1) for part in (number, cells.share, cells.slope, before)
-    )  # one cell of each point: quicker than looking up
-    rest = jnp.clip((uniform - start) / jnp.where(share > 0, share, 1.0), 0.0, 1.0)
-    return (cell + _inverse_exponential(rest, slope)) / num_cells
-
-
-def _cumulative(x: Float[Array, "*batch cell"]) -> Float[Array, "*batch cell"]:
-    """Cumulative sums by doubling: those of XLA on the CPU take a sum over a window for each entry."""
-    shift = 1
-    while shift < x.shape[-1]:
-        x = x.at[..., shift:].add(x[..., :-shift])
-        shift *= 2
-    return x
+    cumulative = jnp.cumsum(cells.share, axis=-1)
+    last = cells.share.shape[-1] - 1
+    cell = jnp.minimum(jnp.sum(cumulative <= uniform[..., None], axis=-1), last)[..., None]
+    share, slope, upto = (
+        jnp.take_along_axis(part, cell, axis=-1)[..., 0] for part in (cells.share, cells.slope, cumulative)
+    )
+    rest = jnp.clip((uniform - upto + share) / jnp.where(share > 0, share, 1.0), 0.0, 1.0)
+    place = _inverse_exponential(rest, slope)
+    return (cell[..., 0] + place) / (last + 1)
 
 
 def _inverse_exponential(u: Float[Array, "*batch"], slope: Float[Array, "*batch"]) -> Float[Array, "*batch"]:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -29,8 +28,6 @@ from pseudo_extended.reproduction.tables import Table
 from pseudo_extended.store import StoreInUseError
 from tests.unit.sentences import assert_sentence
 
-DATA = Path(os.environ.get("PSEUDO_EXTENDED_DATA", Path(__file__).parents[3] / "shared" / "data")).resolve()
-needs_data = pytest.mark.skipif(not (DATA / "colon.mat").is_file(), reason="the data files are not here")
 QUIET = Console(file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
 
 
@@ -125,7 +122,7 @@ class TestConduct:
         whole, killed = tmp_path / "whole", tmp_path / "killed"
         subprocess.run([*command, "--out", str(whole)], check=True)
         process = subprocess.Popen([*command, "--out", str(killed)])
-        while not (killed / "records.jsonl").is_file() or len(Ledger(killed)._records) < 5:
+        while not (killed / "records.jsonl").is_file() or len(Ledger(killed)) < 5:
             assert process.poll() is None
             time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
@@ -217,10 +214,9 @@ class TestCells:
         assert json.loads(json.dumps(got.record)) == got.record
         assert (got.kept is None) == (cell.keep == 0)
 
-    @needs_data
     @pytest.mark.parametrize("method", ["hmc", pytest.param("pe-2", marks=pytest.mark.slow)])
-    def test_a_regression_cell(self, method, monkeypatch):
-        monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(DATA))
+    def test_a_regression_cell(self, method, monkeypatch, data_directory):
+        monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
         got = run_cell(Cell("colon", method, 0, 8, 4))
         assert got.record["scores"]["log predictive density"] < 0
         assert got.kept.shape == (4, 4)
@@ -276,9 +272,8 @@ def test_every_experiment_draws_what_the_records_give(tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-@needs_data
-def test_all_of_it_on_a_tiny_budget(tmp_path, monkeypatch):
-    monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(DATA))
+def test_all_of_it_on_a_tiny_budget(tmp_path, monkeypatch, data_directory):
+    monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
     written = reproduce(["all"], tmp_path, quick=True, runs=1, draws=20, jobs=2, console=QUIET)
     assert {path.name for path in written} >= {"table1.md", "table2.tex", "figure1.png", "figure6.svg", "sharing.md"}
 

@@ -2,10 +2,8 @@
 
 import hashlib
 import http.server
-import os
 import threading
 from functools import partial
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +17,6 @@ from pseudo_extended.problems.horseshoe import HorseshoePrior, LogisticLikelihoo
 from pseudo_extended.problems.mixtures import TWENTY_MEANS
 from pseudo_extended.problems.mrna import fluorescence
 from tests.unit.sentences import assert_sentence
-
-DATA = Path(os.environ.get("PSEUDO_EXTENDED_DATA", Path(__file__).parents[3] / "shared" / "data"))
-needs_data = pytest.mark.skipif(not (DATA / "colon.mat").is_file(), reason="the data files are not here")
 
 
 def toy_regression(seed=0):
@@ -112,18 +107,18 @@ class TestHorseshoe:
         differences = [(log_density(u + step) - log_density(u - step)) / 2e-6 for step in steps]
         np.testing.assert_allclose(gradient, differences, rtol=1e-4, atol=1e-6)
 
-    @needs_data
     @pytest.mark.parametrize(
         ("name", "shape"), [("colon", (62, 2000)), ("leukemia", (72, 7070)), ("prostate", (102, 5966))]
     )
-    def test_cancer_data(self, name, shape):
-        problem = pe.problems.cancer(name, DATA, seed=1)
+    def test_cancer_data(self, name, shape, data_directory):
+        problem = pe.problems.cancer(name, data_directory, seed=1)
         assert problem.target.dim == 2 * shape[1] + 3
         assert len(problem.density.labels) == int(0.8 * shape[0])
         labels = np.concatenate([problem.density.labels, problem.held_out.labels])
         assert len(labels) == shape[0]
         assert 20 <= labels.sum() <= 60
-        assert not np.array_equal(problem.held_out.labels, pe.problems.cancer(name, DATA, seed=2).held_out.labels)
+        other = pe.problems.cancer(name, data_directory, seed=2)
+        assert not np.array_equal(problem.held_out.labels, other.held_out.labels)
 
     def test_bad_input(self):
         x = np.zeros((5, 2))
@@ -146,13 +141,12 @@ class TestTransfection:
         near = fluorescence(t, t0, k, b, b * (1 + 1e-9))
         np.testing.assert_allclose(near, k * s * np.exp(-b * s), rtol=1e-8)
 
-    @needs_data
-    def test_posterior_is_symmetric_in_the_rates(self, x64):
-        problem = pe.problems.mrna(DATA)
+    def test_posterior_is_symmetric_in_the_rates(self, x64, data_directory):
+        problem = pe.problems.mrna(data_directory)
         position = {"log_t0": 0.3, "log_k": 0.9, "log_b": -0.9, "log_d": -0.2, "log_sigma": 0.1}
         swapped = position | {"log_b": position["log_d"], "log_d": position["log_b"]}
         np.testing.assert_allclose(problem.density(position), problem.density(swapped), rtol=1e-12)
-        time, measured = np.genfromtxt(DATA / "mrna.csv", delimiter=",").T
+        time, measured = np.genfromtxt(data_directory / "mrna.csv", delimiter=",").T
         curve = fluorescence(time, *(10 ** position[name] for name in ("log_t0", "log_k", "log_b", "log_d")))
         expected = stats.norm(curve, 10**0.1).logpdf(measured).sum()
         np.testing.assert_allclose(problem.density(position), expected, rtol=1e-10)

@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Key
 
-from pseudo_extended.bases import SMALL_PRODUCT
 from pseudo_extended.kernels.abstract import AbstractKernel, KernelParameters, KernelState
 from pseudo_extended.kernels.hamiltonian import HMC, MALA
 from pseudo_extended.randomness import normals_and_uniforms
@@ -171,8 +170,6 @@ def _kernel_move(
 def _apply(scale: Scale, vector: Float[Array, "particle d"], *, transpose: bool = False) -> Float[Array, "particle d"]:
     if scale.ndim == 2:
         return scale * vector
-    if vector.shape[-1] <= SMALL_PRODUCT:  # a call of the batched product for each point costs more than it saves
-        return jnp.sum(jnp.swapaxes(scale, 1, 2) * vector[:, None] if transpose else scale * vector[:, None], axis=-1)
     return jnp.einsum("pji,pj->pi" if transpose else "pij,pj->pi", scale, vector)
 
 

@@ -38,9 +38,6 @@ FILES = {
     "relaxations.npz": DataFile(
         f"{BOLTZMANN}/relaxations.npz", "434c03a0e118b192ae9fd49470b1b7dd73a7c92dc2c325fc9ce74ff65175c712"
     ),
-    "var_moms.npz": DataFile(
-        f"{BOLTZMANN}/var_moms.npz", "647a52404a233242beaaccd2a8ae5bec33cd94d491f5cc734b6d1dfbffe4dd22"
-    ),
     "mrna.csv": DataFile(
         f"{PIGEONS}/Ballnus_et_al_2017_M1a.csv", "dba06a45aa467e126f642e53a1f86c7a3cad20381627ab7d9d6840cd33a62a80"
     ),

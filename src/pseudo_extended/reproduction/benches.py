@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from pseudo_extended import problems
-from pseudo_extended.analysis.result import Result
+from pseudo_extended.analysis.result import Result, take_particle
 from pseudo_extended.target import Target
 
 CANCERS = ("colon", "leukemia", "prostate")
@@ -47,7 +47,7 @@ def _mixture(scenario: str) -> Bench:
 
     def score(result: Result) -> dict[str, float]:
         x = result.unconstrained
-        estimates = np.concatenate([_average(result, x), _average(result, x**2)])
+        estimates = np.concatenate([result.expect(x).value, result.expect(x**2).value])
         return dict(zip(("E[X1]", "E[X2]", "E[X1²]", "E[X2²]"), estimates - truth, strict=True))
 
     start = _uniform_square
@@ -59,7 +59,7 @@ def _illustration(which: str) -> Bench:
     problem = problems.illustration()
 
     def score(result: Result) -> dict[str, float]:
-        return {"E[X]": float(_average(result, result.unconstrained)[0] - problem.mean[0])}
+        return {"E[X]": float(result.expect(result.unconstrained).value[0] - problem.mean[0])}
 
     start = np.array([-1.0])
     return Bench("two normals on the line", problem.target, start, (1e-3, 1.0), score, _points, problem)
@@ -107,9 +107,8 @@ def _regression(name: str, run: int) -> Bench:
         }
 
     def picture(result: Result) -> np.ndarray:
-        x = np.concatenate(result.map_points(lambda position: problem.coefficients(position)[shown]))
-        index = np.concatenate(result.resample_index())
-        return np.take_along_axis(x, index[:, None, None], axis=1)[:, 0]
+        x = result.map_points(lambda position: problem.coefficients(position)[shown])
+        return np.concatenate(take_particle(x, result.resample_index()))
 
     return Bench(f"{name} data", problem.target, None, (0.0, 1.0), score, picture, problem)
 
@@ -121,8 +120,7 @@ def _toy(which: str) -> Bench:
     truth = problems.theta_and_x().mean_theta
 
     def score(result: Result) -> dict[str, float]:
-        theta = np.asarray(result.points["theta"])
-        return {"E[θ]": float(_average(result, theta[..., None])[0] - truth)}
+        return {"E[θ]": float(result.expect(result.points["theta"]).value - truth)}
 
     start = {name: np.zeros_like(leaf) for name, leaf in _example(problem.target).items()}
     return Bench("θ and x", problem.target, start, (0.0, 1.0), score, _points, problem)
@@ -143,12 +141,6 @@ def _uniform_square(key: Any) -> Any:
 
 def _example(target: Target) -> dict[str, np.ndarray]:
     return jax.tree.unflatten(target.treedef, target.example)
-
-
-def _average(result: Result, values: np.ndarray) -> np.ndarray:
-    """Σ w f over all draws and pseudo-samples; values have a last axis more than the weights."""
-    weights = result.weights / result.weights.sum()
-    return np.einsum("cdp,cdpq->q", weights, values)
 
 
 def _points(result: Result) -> np.ndarray:

@@ -9,7 +9,7 @@ from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.benches import bench_of, moment_errors
 from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
-from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, save
+from pseudo_extended.reproduction.figures import COLOURS, colour, draw_cost, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
 from pseudo_extended.reproduction.setups import fitted_base
 
@@ -128,11 +128,8 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     found = {number: summary_of(ledger, problem, f"pe-{number}", budget) for number in _numbers(budget)}
     found = {number: summary for number, summary in found.items() if summary is not None}
     figure, axes = new_figure(1, 2, 10, 4.0)
-    for axis, (unit, cost) in zip(axes[0], (("seconds", "seconds"), ("evaluations", "densities")), strict=True):
-        for moment in MOMENTS:
-            values = [summary.rmse[moment] ** 2 * getattr(summary, unit) for summary in found.values()]
-            axis.plot(list(found), values, "o-", label=moment)
-        axis.set(yscale="log", xlabel="N", ylabel=f"MSE × {cost}", xticks=list(found))
+    for axis, unit in zip(axes[0], ("seconds", "evaluations"), strict=True):
+        draw_cost(axis, found, MOMENTS, unit)
     axes[0, 0].legend()
     figure.suptitle(f"{bench_of(problem).title}: mean squared error × cost of the paper's method against N")
     return save(figure, out / "mse_time_boltzmann")

@@ -58,7 +58,7 @@ def grid(problem: str, methods: Sequence[str], budget: Budget, keep: int = 0) ->
     ]
 
 
-def summary_of(ledger: Ledger, problem: str, method: str, budget: Budget, keep: int = 0) -> Summary | None:
+def summary_of(ledger: Ledger, problem: str, method: str, budget: Budget) -> Summary | None:
     """Of the runs that there are; None if there is none."""
-    records = ledger.done(grid(problem, [method], budget, keep))
+    records = ledger.done(grid(problem, [method], budget))
     return summarise(records) if records else None

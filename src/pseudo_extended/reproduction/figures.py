@@ -1,7 +1,10 @@
 """How the figures look, and how they are saved: PNG and SVG."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from pseudo_extended.reproduction.summaries import Summary
 
 COLOURS = {
     "truth": "#444444", "hmc": "#c0392b", "pe": "#1f6f8b", "default": "#2e8b57", "ais": "#b07d2b", "st": "#7d5ba6",
@@ -25,6 +28,17 @@ def new_figure(rows: int, columns: int, width: float, height: float, **options: 
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def draw_cost(axis: Any, found: dict[int, Summary], moments: Sequence[str], unit: str) -> None:
+    """Mean squared error × cost against N; `unit` is "seconds" or "evaluations"."""
+    for moment in moments:
+        axis.plot(
+            list(found), [summary.rmse[moment] ** 2 * getattr(summary, unit) for summary in found.values()], "o-",
+            label=moment,
+        )  # fmt: skip
+    cost = {"seconds": "seconds", "evaluations": "densities"}[unit]
+    axis.set(yscale="log", xlabel="N", ylabel=f"MSE × {cost}", xticks=list(found))
 
 
 def save(figure: Any, path: Path) -> list[Path]:

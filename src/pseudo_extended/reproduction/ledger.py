@@ -29,6 +29,9 @@ class Ledger:
     def __contains__(self, cell: Cell) -> bool:
         return cell in self._records and (not cell.keep or self._kept_path(cell).is_file())
 
+    def __len__(self) -> int:
+        return len(self._records)
+
     def record(self, cell: Cell) -> dict[str, Any]:
         """Of a cell that was run."""
         return self._records[cell]

@@ -1,6 +1,6 @@
 """Tables 1 and 2, figure 2, and error × time against N, on the 20-mode mixture (section 4.1)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +9,7 @@ from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.benches import bench_of
 from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
-from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, save
+from pseudo_extended.reproduction.figures import COLOURS, colour, draw_cost, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
 from pseudo_extended.reproduction.published import MOMENTS, RUNS, TABLE_1, TABLE_2
 from pseudo_extended.reproduction.summaries import Summary, differs
@@ -107,37 +107,33 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     for column, problem in enumerate(PROBLEMS):
         found = {method: summary_of(ledger, problem, method, budget) for method in methods}
         found = {int(method.partition("-")[2]): summary for method, summary in found.items() if summary is not None}
-        for row, (unit, cost) in enumerate((("seconds", "seconds"), ("evaluations", "densities"))):
-            axis = axes[row, column]
-            for name in MOMENTS:
-                values = [summary.rmse[name] ** 2 * getattr(summary, unit) for summary in found.values()]
-                axis.plot(list(found), values, "o-", label=name)
-            axis.set(yscale="log", title=f"({problem[-1]})", ylabel=f"MSE × {cost}", xticks=list(found))
-            if row:
-                axis.set_xlabel("N")
+        for axis, unit in zip(axes[:, column], ("seconds", "evaluations"), strict=True):
+            draw_cost(axis, found, MOMENTS, unit)
+            axis.set_title(f"({problem[-1]})")
     axes[0, 0].legend(fontsize=8)
     figure.suptitle("Mean squared error × cost of the paper's method against N")
     return save(figure, out / "mse_time_mixture")
+
+
+FULL, QUICK = Budget(20, 50_000), Budget(4, 2_000, is_full=False)
+
+
+def _table(name: str, title: str, methods: Callable[[Budget], list[str]]) -> Experiment:
+    return Experiment(
+        title,
+        FULL,
+        QUICK,
+        lambda budget: _cells_of(methods(budget), budget),
+        lambda ledger, budget, out: _render_table(methods(budget), ledger, budget, out / name, title),
+    )
 
 
 TITLE_1 = "Table 1: moments of the 20-mode mixture"
 TITLE_2 = "Table 2: temperatures fixed or free"
 
 EXPERIMENTS = {
-    "table1": Experiment(
-        TITLE_1,
-        Budget(20, 50_000),
-        Budget(4, 2_000, is_full=False),
-        lambda budget: _cells_of(_table_1_methods(budget), budget),
-        lambda ledger, budget, out: _render_table(_table_1_methods(budget), ledger, budget, out / "table1", TITLE_1),
-    ),
-    "table2": Experiment(
-        TITLE_2,
-        Budget(20, 50_000),
-        Budget(4, 2_000, is_full=False),
-        lambda budget: _cells_of(_table_2_methods(budget), budget),
-        lambda ledger, budget, out: _render_table(_table_2_methods(budget), ledger, budget, out / "table2", TITLE_2),
-    ),
+    "table1": _table("table1", TITLE_1, _table_1_methods),
+    "table2": _table("table2", TITLE_2, _table_2_methods),
     "figure2": Experiment(
         "Figure 2: draws from the mixture",
         Budget(1, 10_000),
@@ -147,8 +143,8 @@ EXPERIMENTS = {
     ),
     "mse_time_mixture": Experiment(
         "MSE × time against N, mixture",
-        Budget(20, 50_000),
-        Budget(4, 2_000, is_full=False),
+        FULL,
+        QUICK,
         lambda budget: _cells_of(FREE if budget.is_full else FREE[:2], budget),
         _mse_time,
     ),

@@ -66,11 +66,7 @@ def check_cluster(cluster: Any) -> Any:
     """`cluster`, if it is a client of dask.distributed."""
     if cluster is None:
         return None
-    try:
-        from distributed import Client
-    except ImportError:
-        raise ImportError("cluster needs dask.distributed: pip install 'pseudo-extended[cluster]'.") from None
-    checks.instance("cluster", cluster, Client, "a dask.distributed.Client")
+    checks.instance("cluster", cluster, _client_class(), "a dask.distributed.Client")
     if cluster.asynchronous:
         raise ValueError("cluster must be a Client that is not asynchronous; got one with asynchronous=True.")
     return cluster
@@ -78,11 +74,15 @@ def check_cluster(cluster: Any) -> Any:
 
 def connect(address: str) -> Any:
     """A client of the Dask scheduler at an address."""
+    return _client_class()(address)
+
+
+def _client_class() -> Any:
     try:
         from distributed import Client
     except ImportError:
         raise ImportError("cluster needs dask.distributed: pip install 'pseudo-extended[cluster]'.") from None
-    return Client(address)
+    return Client
 
 
 def _hold(payload: bytes) -> bytes:

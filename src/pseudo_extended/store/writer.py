@@ -104,6 +104,7 @@ class DrawWriter:
         num_draws = num_draws if most is None else min(num_draws, most)
         self.show_tails(durable=durable)
         if durable:
+            self._flush()
             self.arrays.flush()
         self.arrays.publish(num_draws, durable=durable)
         return num_draws

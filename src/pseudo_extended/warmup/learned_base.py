@@ -6,14 +6,13 @@ from scipy.cluster.vq import kmeans2
 from scipy.special import softmax
 
 from pseudo_extended.bases import NormalMixture
+from pseudo_extended.warmup.mode_search import MAX_MODES
 from pseudo_extended.warmup.modes import Modes
 
 INFLATION = 1.5
 """Components are wider than what they were fitted to, in variance: a base must not be narrower than its target."""
 BROAD_SHARE = 0.2
 """The broad part of a mixture: it reaches what no component does."""
-MAX_COMPONENTS = 40
-"""Of a mixture, without its broad part."""
 FAR_SHARE, FAR_SCALE = 0.1, 2.5
 """A tenth of the broad part is this much wider still, for heavy tails."""
 
@@ -94,7 +93,7 @@ def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad
         covariance = (prior * base.scales[:num_modes] ** 2 + INFLATION * squares) / total
     broad = moments_base(points, dense=dense)
     unclaimed = points[shares[:, num_modes:].sum(axis=1) > 0.5]
-    groups = _groups(unclaimed, (MAX_COMPONENTS - num_modes) // 2)
+    groups = _groups(unclaimed, (MAX_MODES - num_modes) // 2)
     fitted = [moments_base(group, dense=dense) for group in groups]  # with wide tails: what is no mode may be long
     means = np.concatenate([means, *(normal.means for normal in fitted)])
     scales = np.concatenate([_factor(covariance), *(normal.scales for normal in fitted)])
