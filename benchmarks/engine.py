@@ -1,8 +1,8 @@
 """What the run engine costs and gains: store, resume, memory, two cores, a cluster of two. Side by side in one run.
 
-Variants take turns, several rounds of each, and the best round counts, because a busy machine only ever adds time. The
-overhead of the store is given in wall-clock time and in processor time of the process; the second is the one to trust
-on a machine that others use too.
+Variants take turns, several rounds of each. Of the rates on cores the best round counts, because a busy machine only
+ever adds time. The overhead of the store is the median over rounds, with the quartiles, in wall-clock time and in
+processor time of the process; the second is the one to trust on a machine that others use too.
 
 Run: python benchmarks/engine.py            some ten minutes; --quick for a look at whether it works
      python benchmarks/engine.py overhead resume memory cores
@@ -76,19 +76,18 @@ class Clock:
         self.began = time.process_time() if self.began is None else self.began
 
 
-def best_of(rounds: int, variants: dict[str, Callable[..., pe.Result]]) -> dict[str, tuple[float, float]]:
-    """The least seconds of warm-up and draws, by the wall clock and of the processor, by variant, in turn."""
+def in_turn(rounds: int, variants: dict[str, Callable[..., pe.Result]]) -> dict[str, np.ndarray]:
+    """Seconds of warm-up and draws, (round, 2): by the wall clock and of the processor, by variant."""
     for run in variants.values():  # compiles
         run()
-    best = dict.fromkeys(variants, (np.inf, np.inf))
+    seconds: dict[str, list[tuple[float, float]]] = {name: [] for name in variants}
     for _ in range(rounds):
         for name, run in variants.items():
             clock = Clock()
-            seconds = run(callback=clock).seconds["run"]
+            waited = run(callback=clock).seconds["run"]
             assert clock.began is not None
-            used = time.process_time() - clock.began
-            best[name] = (min(best[name][0], seconds), min(best[name][1], used))
-    return best
+            seconds[name].append((waited, time.process_time() - clock.began))
+    return {name: np.array(each) for name, each in seconds.items()}
 
 
 def overhead(directory: Path, quick: bool) -> Table:
@@ -98,8 +97,8 @@ def overhead(directory: Path, quick: bool) -> Table:
     )
     mixture = pe.problems.twenty_modes("a").target
     rows: list[tuple[str, AbstractMethod | None, int]] = [
-        ("default", None, 2_000 if quick else 20_000),
-        ("pseudo-extended NUTS, N = 5", pe.PseudoExtended(pe.Tempered(1e-2), pe.NUTS(), 5), 1000 if quick else 10_000),
+        ("default", None, 2_000 if quick else 100_000),
+        ("pseudo-extended NUTS, N = 5", pe.PseudoExtended(pe.Tempered(1e-2), pe.NUTS(), 5), 1000 if quick else 5_000),
     ]
     for name, method, draws in rows:
 
@@ -109,17 +108,16 @@ def overhead(directory: Path, quick: bool) -> Table:
             run: dict[str, Any] = {"method": method, "draws": draws, "seed": 1, "progress": False}
             return pe.sample(mixture, np.full(2, 5.0), store=store, callback=callback, **run)
 
-        best = best_of(
-            2 if quick else 4, {"memory": sample, "store": lambda s=sample, **k: s(directory / "overhead.zarr", **k)}
+        seconds = in_turn(
+            2 if quick else 6, {"memory": sample, "store": lambda s=sample, **k: s(directory / "overhead.zarr", **k)}
         )
-        (wall, used), (wall_store, used_store) = best["memory"], best["store"]
+        percent = 100 * (seconds["store"] / seconds["memory"] - 1)
+        low, middle, high = np.quantile(percent, (0.25, 0.5, 0.75), axis=0)
         table.add_row(
             name,
             f"{draws}",
-            f"{wall:.2f} s",
-            f"{wall_store:.2f} s",
-            f"{100 * (wall_store / wall - 1):+.1f} %",
-            f"{100 * (used_store / used - 1):+.1f} %",
+            *(f"{np.median(seconds[variant][:, 0]):.2f} s" for variant in ("memory", "store")),
+            *(f"{middle[i]:+.1f} % ({low[i]:+.1f} to {high[i]:+.1f})" for i in range(2)),
         )
     return table
 
@@ -228,7 +226,7 @@ def cores(directory: Path, quick: bool) -> Table:
                 run: dict[str, Any] = {"method": method, "draws": draws, "warmup": warmup, "seed": 1, "progress": False}
                 return pe.sample(target, init, **run, **options)
 
-            best = best_of(
+            seconds = in_turn(
                 1 if quick else 2,
                 {
                     "one": lambda s=sample, **k: s(cores=1, **k),
@@ -236,7 +234,8 @@ def cores(directory: Path, quick: bool) -> Table:
                     "cluster": lambda s=sample, **k: s(cluster=client, **k),
                 },
             )
-            rate = {key: 4 * (draws + warmup) / seconds for key, (seconds, _) in best.items()}
+            best = {key: each.min(axis=0) for key, each in seconds.items()}
+            rate = {key: 4 * (draws + warmup) / wall for key, (wall, _) in best.items()}
             table.add_row(
                 name,
                 f"{rate['one']:,.0f}",

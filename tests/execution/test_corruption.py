@@ -137,12 +137,12 @@ def test_full_disk(tmp_path, whole, monkeypatch, room):
     sample(store, callback=lambda run: run.num_draws > 300)
     written, replace = [], files.replace_file
 
-    def failing(path, data, *, durable=True):
+    def failing(path, *parts, durable=True):
         written.append(path)
         if len(written) > room:
-            path.with_name(f"{path.name}.partial").write_bytes(data[: len(data) // 2])
+            path.with_name(f"{path.name}.partial").write_bytes(parts[0][: len(parts[0]) // 2])
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        replace(path, data, durable=durable)
+        replace(path, *parts, durable=durable)
 
     with monkeypatch.context() as patch:
         for module in ("files", "arrays", "manifest"):

@@ -32,7 +32,7 @@ RESULT_BYTES = 100 * 2**20
 """Of the draws that a result takes into memory; of a longer run it takes every second draw, or third, and so on."""
 LEAST_SECONDS = 1.0
 SHARE_OF_TIME = 50
-"""A commit waits until fifty times its own cost has passed since the last."""
+"""A commit waits until fifty times what the last one cost, here and on the disk's thread, has passed since."""
 SECONDS_BETWEEN_VIEWS = 5.0
 """After which readers see new draws."""
 NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
@@ -96,8 +96,8 @@ class Stored(Recorder):
         derive = partial(_derive, target, arrays.layout, seed, constrainer(target, width * chunk))
         self.writer = DrawWriter(arrays, store.snapshots, num_warmup, derive)
         self.saved: dict[int, int] = {}
-        self.last, self.cost = time.monotonic(), 0.0
-        self.published = self.last
+        self.last = self.published = time.monotonic()
+        self.cost, self.disk_before = 0.0, 0.0
 
     @property
     def num_draws(self) -> int:
@@ -124,6 +124,7 @@ class Stored(Recorder):
                 where = f"lane {lane.index} (chains {', '.join(map(str, np.ravel(lane.numbers)))})"
                 self.sentences.append(f"{'; '.join(found.broken)}: {where} goes on from iteration {lane.done}.")
         self.writer.publish()
+        self.writer.disk.wait()
 
     def most(self, lane: Lane) -> int:
         """Up to the next state that is kept for good."""
@@ -139,9 +140,11 @@ class Stored(Recorder):
 
     def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
         """Snapshots of the lanes that went on, and, less often, the new number of draws for readers."""
-        began = time.monotonic()
-        if not force and began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * self.cost):
+        began, disk = time.monotonic(), self.writer.disk
+        cost = self.cost + disk.seconds - self.disk_before
+        if not force and (began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * cost) or disk.is_busy):
             return
+        self.disk_before = disk.seconds
         changed = [lane for lane in lanes if lane.done != self.saved.get(lane.index, 0)]
         with self.lock:
             for lane in changed:
@@ -153,6 +156,8 @@ class Stored(Recorder):
             if changed and (force or began - self.published >= SECONDS_BETWEEN_VIEWS):
                 self.writer.publish()
                 self.published = began
+        if force:
+            disk.wait()
         self.last = time.monotonic()
         self.cost = self.last - began
 
@@ -168,6 +173,7 @@ class Stored(Recorder):
         self.commit(lanes, force=True)
         with self.lock:
             num_draws = self.writer.publish(most, durable=True)
+            self.writer.disk.wait()
             self.store.write(num_draws=num_draws, stopped=stopped)
 
 

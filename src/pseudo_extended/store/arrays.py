@@ -87,9 +87,11 @@ class Arrays:
 
     def write(self, column: Column, lane: int, index: int, values: np.ndarray, *, durable: bool) -> Path:
         """One chunk, and where it is; `durable` flushes the file, and `flush` makes its name last."""
-        data = np.ascontiguousarray(values, dtype=np.dtype(column.dtype).newbyteorder("<")).tobytes()
+        values = np.ascontiguousarray(values, dtype=np.dtype(column.dtype).newbyteorder("<"))
+        data = values.reshape(-1).view(np.uint8)  # not copied: fresh memory costs more than the checksum
+        data.flags.writeable = False
         path = self._file(column, lane, index)
-        replace_file(path, data + _checksum(data), durable=durable)
+        replace_file(path, data.data, _checksum(data), durable=durable)
         return path
 
     def flush(self) -> None:
@@ -188,7 +190,7 @@ class Arrays:
         return self.root / column.path / ".".join(["c", str(lane), str(index), *("0" for _ in column.shape)])
 
 
-def _checksum(data: bytes) -> bytes:
+def _checksum(data: bytes | np.ndarray) -> bytes:
     """As zarr's codec crc32c appends it."""
     return struct.pack("<I", google_crc32c.value(data))
 

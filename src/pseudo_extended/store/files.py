@@ -19,11 +19,12 @@ class BrokenFileError(Exception):
     """A file is missing or is not what was written; the argument says which and how."""
 
 
-def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Put `data` at `path`: a reader sees what was there before or all of it, also after a power cut if `durable`."""
+def replace_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> None:
+    """Put `parts` at `path`: a reader sees what was there before or all of it, also after a power cut if `durable`."""
     aside = path.with_name(f"{path.name}.partial")
     with aside.open("wb") as file:
-        file.write(data)
+        for part in parts:
+            file.write(part)
         if durable:
             file.flush()
             os.fsync(file.fileno())
@@ -54,7 +55,7 @@ def write_sealed(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, allow_pickle=False, **dict(arrays))
     payload = buffer.getvalue()
-    replace_file(path, MAGIC + hashlib.sha256(payload).digest() + payload)
+    replace_file(path, MAGIC, hashlib.sha256(payload).digest(), payload)
     flush_directory(path.parent)
 
 

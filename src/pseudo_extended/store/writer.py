@@ -1,13 +1,14 @@
 """Draws on their way into a store: gathered to whole chunks, with snapshots from which to go on."""
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from pseudo_extended.store.arrays import Arrays
+from pseudo_extended.store.disk import Disk
 from pseudo_extended.store.files import flush_file
 from pseudo_extended.store.snapshots import Snapshot, Snapshots
 
@@ -23,7 +24,11 @@ class Recovered(NamedTuple):
 
 
 class DrawWriter:
-    """Takes the draws of each lane in their order."""
+    """Takes the draws of each lane in their order.
+
+    Chunks are written at once, for readers. That they last, snapshots that count on them, and the number of draws that
+    readers see are given to `disk`, in this order.
+    """
 
     def __init__(
         self, arrays: Arrays, snapshots: Snapshots, num_warmup: int, derive: Callable[[int, int, Values], Values]
@@ -35,9 +40,7 @@ class DrawWriter:
         self.chunk = layout.chunk
         self.buffers: list[Values] = [{} for _ in range(layout.num_lanes)]
         self.num_draws: list[int] = [0] * layout.num_lanes
-        self._flusher = ThreadPoolExecutor(1)
-        self._flushing: list[Future[None]] = []
-        """Chunks on their way to the disk, while sampling goes on; waited for before a snapshot counts on them."""
+        self.disk = Disk()
 
     def recover(self, lane: int) -> Recovered:
         """The furthest whole snapshot all of whose chunks are whole too; its draws are taken over."""
@@ -59,7 +62,7 @@ class DrawWriter:
         return Recovered(None, broken)
 
     def append(self, lane: int, values: Values) -> None:
-        """The next draws of a lane; chunks that they complete go to the disk at once."""
+        """The next draws of a lane; chunks that they complete are written at once."""
         count, taken = len(next(iter(values.values()))[0]), 0
         while taken < count:
             filled = self.num_draws[lane] % self.chunk
@@ -67,7 +70,8 @@ class DrawWriter:
             self._fill(lane, filled, {name: each[:, taken : taken + size] for name, each in values.items()})
             if filled + size == self.chunk:  # written before it is counted: a disk may be full
                 for path in self._write(lane, self.num_draws[lane] // self.chunk, durable=False):
-                    self._flushing.append(self._flusher.submit(flush_file, path))
+                    self.disk.give(partial(flush_file, path))
+                self.disk.give(self.arrays.flush)
             self.num_draws[lane] += size
             taken += size
 
@@ -82,15 +86,13 @@ class DrawWriter:
         """Keep the state for good, if the draws begin here or a number of chunks that is a power of two is done."""
         num_chunks, rest = divmod(self._draws(done), self.chunk)
         if done >= self.num_warmup and rest == 0 and num_chunks & (num_chunks - 1) == 0:
-            self._flush()
-            self.snapshots.keep(lane, num_chunks, Snapshot(done, leaves(), {}))
+            self.disk.give(partial(self.snapshots.keep, lane, num_chunks, Snapshot(done, leaves(), {})))
 
     def save(self, lane: int, done: int, leaves: dict[str, np.ndarray]) -> None:
         """A snapshot from which the lane goes on."""
-        self._flush()
         filled = self.num_draws[lane] % self.chunk
-        tail = {name: values[:, :filled] for name, values in self.buffers[lane].items()} if filled else {}
-        self.snapshots.save(lane, Snapshot(done, leaves, tail))
+        tail = {name: values[:, :filled].copy() for name, values in self.buffers[lane].items()} if filled else {}
+        self.disk.give(partial(self.snapshots.save, lane, Snapshot(done, leaves, tail)))
 
     def show_tails(self, *, durable: bool = False) -> None:
         """The last draws, which are no whole chunk yet, for readers; snapshots have what the run itself needs."""
@@ -104,9 +106,8 @@ class DrawWriter:
         num_draws = num_draws if most is None else min(num_draws, most)
         self.show_tails(durable=durable)
         if durable:
-            self._flush()
-            self.arrays.flush()
-        self.arrays.publish(num_draws, durable=durable)
+            self.disk.give(self.arrays.flush)
+        self.disk.give(partial(self.arrays.publish, num_draws, durable=durable))
         return num_draws
 
     def _fill(self, lane: int, filled: int, values: Values) -> None:
@@ -121,14 +122,6 @@ class DrawWriter:
         values = values | self.derive(lane, index * self.chunk, values)
         columns = self.arrays.layout.columns
         return [self.arrays.write(column, lane, index, values[column.path], durable=durable) for column in columns]
-
-    def _flush(self) -> None:
-        """Chunks are on the disk for sure before a snapshot counts on them."""
-        if self._flushing:
-            for chunk in self._flushing:
-                chunk.result()  # raises what the disk said
-            self.arrays.flush()
-            self._flushing = []
 
     def _draws(self, done: int) -> int:
         return max(done - self.num_warmup, 0)
