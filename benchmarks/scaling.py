@@ -66,6 +66,19 @@ def bare(dim: int, batch: int, num_gradients: int) -> float:
     return min(times) / 1000
 
 
+def normal_number() -> float:
+    """Nanoseconds of one normal number in double precision, of 8000 at a time."""
+    with double_precision():
+        draw = jax.jit(lambda key: jnp.sum(jax.random.normal(key, (100, 8000)), axis=1))
+        key = jax.random.key(0)
+        times = []
+        for _ in range(4):  # the first compiles
+            began = time.perf_counter()
+            jax.block_until_ready(draw(key))
+            times.append(time.perf_counter() - began)
+    return 1e9 * min(times) / 800_000
+
+
 def measure(dim: int = 10, num_particles: int = 8, chains: int = 4) -> tuple[float, float]:
     """Microseconds of a draw of one chain, and of its bare gradients."""
     method = pe.IndexGibbs(num_particles, pe.HMC(NUM_STEPS))
@@ -100,6 +113,7 @@ def main() -> None:
         "num_particles": ("pseudo-samples N", sweep("num_particles", [2, 5, 10, 20, 50])),
         "chains": ("chains", sweep("chains", [1, 2, 4, 16, 64])),
     }
+    print(f"\na normal number: {normal_number():.0f} ns")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), layout="constrained", sharey=False)
