@@ -159,11 +159,11 @@ def test_a_second_process_is_refused_and_a_reader_is_not(tmp_path, monkeypatch):
     monkeypatch.setattr(stored, "LEAST_SECONDS", 0.0)
     monkeypatch.setattr(stored, "SHARE_OF_TIME", 0)
     monkeypatch.setattr(stored, "SECONDS_BETWEEN_VIEWS", 0.0)
-    calls, said = [], []
+    said = []
 
     def callback(run):
-        calls.append(run.num_draws)
-        if len(calls) < 2 or calls[-2] == 0:  # a commit comes after the callback
+        del run
+        if not pe.store.Store.open(path).num_draws_shown:  # readers see draws a moment after they were made
             return False
         with pytest.raises(pe.StoreInUseError):  # in this process too
             pe.resume(path, victim.log_density, progress=False)
