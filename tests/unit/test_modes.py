@@ -18,6 +18,7 @@ from pseudo_extended.warmup.learned_base import (
     refit,
 )
 from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
+from pseudo_extended.warmup.screening import most_unexplained, scatter, unexplained
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -74,14 +75,46 @@ def test_many_ends_of_one_mode_do_not_crowd_out_another():
     assert 1000 in kept
 
 
+def flat_in_one_direction(x):
+    return np.array([np.diag([1.0, 1e-12])] * len(x))
+
+
 def test_merge_joins_what_lies_within_a_mode_and_bounds_flat_directions():
     x = np.array([[0.0, 0.0], [0.5, 0.0], [9.0, 0.0]])
-    curvatures = np.array([np.diag([1.0, 1e-12])] * 3)
-    modes = merge(x, np.zeros(3), curvatures, np.array([5, 2, 1]), np.array([10.0, 10.0]))
+    modes = merge(x, np.zeros(3), np.array([5, 2, 1]), np.array([10.0, 10.0]), flat_in_one_direction, 3)
     np.testing.assert_array_equal(modes.x, x[[0, 2]])
     np.testing.assert_array_equal(modes.num_hits, [7, 1])
     np.testing.assert_allclose(modes.covariance[0], np.diag([1.0, 100.0]), rtol=1e-6)
     assert modes.unseen == 1 / 8
+
+
+def test_many_places_in_the_highest_mode_do_not_hide_a_lower_one():
+    x = np.concatenate([np.linspace(0, 0.1, 100)[:, None] * np.ones(2), [[9.0, 0.0]]])
+    modes = merge(x, -np.arange(101.0), np.ones(101, int), np.array([10.0, 10.0]), flat_in_one_direction, 8)
+    np.testing.assert_array_equal(modes.x, x[[0, 100]])
+    np.testing.assert_array_equal(modes.num_hits, [100, 1])
+
+
+def test_what_the_modes_do_not_explain_is_looked_at_first():
+    """A narrow normal has a small basin; among many points those in it stand out, at whatever distance they are."""
+    rng = np.random.default_rng(0)
+    wide = Modes(np.zeros((1, 3)), np.zeros(1), np.eye(3)[None], np.ones(1, int))
+    narrow = np.array([6.0, -8.0, 0.0])
+    points, distance = scatter(rng, wide, np.zeros((1, 3)), 2**14)
+    heights = np.logaddexp(-0.5 * np.sum(points**2, axis=1), -0.5 * np.sum(((points - narrow) / 0.2) ** 2, axis=1))
+    excess = unexplained(wide, points, heights)
+    chosen = most_unexplained(excess, distance, 256)
+    assert len(np.unique(chosen)) == 256
+    in_basin = np.linalg.norm(points - narrow, axis=1) < 0.19 * np.linalg.norm(points, axis=1)
+    assert 3 <= in_basin.sum() <= 128
+    assert in_basin[chosen].sum() == in_basin.sum()
+
+
+def test_outside_the_support_nothing_is_to_be_explained():
+    here = Modes(np.zeros((1, 1)), np.zeros(1), np.ones((1, 1)), np.ones(1, int))
+    np.testing.assert_array_equal(
+        unexplained(here, np.array([[0.0], [1.0], [2.0]]), np.array([0.0, -np.inf, np.nan])), [0.0, -np.inf, -np.inf]
+    )
 
 
 def test_laplace_mass_of_a_normal_is_its_mass():

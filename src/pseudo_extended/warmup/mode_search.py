@@ -1,4 +1,7 @@
-"""Looking for modes: rounds of ascents from over-dispersed starts, around what was found, from points of a pilot."""
+"""Looking for modes: ascents from over-dispersed starts, around what was found, and where that does not explain enough.
+
+Then once more, from points of a pilot.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -13,6 +16,7 @@ from pseudo_extended.compiled import Job
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.ascents import ascend
 from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
+from pseudo_extended.warmup.screening import most_unexplained, scatter, unexplained
 
 NUM_ASCENTS = 512
 """In each round; a quarter of it in more than 50 dimensions, or for functions called in Python, which are dear. A
@@ -20,6 +24,12 @@ narrow mode beside a wide one has a small basin in ten dimensions already: with 
 0.5 were not both found."""
 MAX_ROUNDS = 6
 """Around what was found, as long as each finds something new."""
+NUM_SCREENED = 2**16
+"""Points at which the density is looked at for what the modes do not explain; a sixteenth of it for functions called in
+Python, and none in more than 50 dimensions, where no number of points is near a narrow mode."""
+SCREENED_AT_ONCE = 2**12
+MAX_PLACES = 800
+"""At which ascents ended; there may be many in one mode."""
 MAX_MODES = 40
 MAX_UNSEEN = 0.5
 """With more ascents than this in modes of their own, the modes cannot be listed."""
@@ -34,12 +44,13 @@ class ModeSearch:
     """
 
     programs: Sequence[Callable[..., Any]]
-    """For the ascents and for the curvatures."""
+    """For the ascents, for the curvatures, and for the density at many points."""
 
     def __init__(self, target: Target, *, gradient: bool):
         self.target, self.dim, self.gradient = target, target.dim, gradient
         self.dense = target.dim <= DENSE_UP_TO
         self.num_ascents = NUM_ASCENTS // 4 if target.host_functions or not self.dense else NUM_ASCENTS
+        self.num_screened = NUM_SCREENED // 16 if target.host_functions else NUM_SCREENED
 
     @property
     def jobs(self) -> list[Job]:
@@ -47,10 +58,11 @@ class ModeSearch:
         if not self.gradient:
             return []
         log_target = self.target.log_target
-        return [
+        jobs = [
             Job(partial(ascend, log_target), (np.zeros((self.num_ascents, self.dim)),)),
             Job(jax.vmap(partial(curvature, log_target, dense=self.dense)), (np.zeros((2 * MAX_MODES, self.dim)),)),
         ]
+        return [*jobs, Job(jax.vmap(log_target), (np.zeros((SCREENED_AT_ONCE, self.dim)),))] if self.dense else jobs
 
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
         """Ascents from all scales around the user's starts (and from the base), then around what they found."""
@@ -64,7 +76,9 @@ class ModeSearch:
         ends, values = self._climb(starts)
         num_found = 0
         for _ in range(MAX_ROUNDS):
-            new_ends, new_values = self._climb(self._near(rng, ends, values, x))
+            starts = self._near(rng, ends, values, x)
+            self._look_elsewhere(rng, starts, self._modes(ends, values), x)
+            new_ends, new_values = self._climb(starts)
             ends, values = np.concatenate([ends, new_ends]), np.concatenate([values, new_values])
             kept, hits = distinct(ends, values, 2 * MAX_MODES)
             before, num_found = num_found, len(kept)
@@ -76,9 +90,12 @@ class ModeSearch:
         """More ascents, from points of the target as a pilot sees it; the modes found before keep their hits."""
         if not self.gradient:
             return self._one_place(points)
+        starts = points[np.arange(self.num_ascents) % len(points)]
+        self._look_elsewhere(np.random.default_rng(len(points)), starts, modes, points)
+        ends, values = self._climb(starts)
         used = min(len(points), self.num_ascents)
-        ends, values = self._climb(points[np.arange(self.num_ascents) % used])
-        ends, values = ends[:used], values[:used]  # the rest are repetitions, which only fill the program
+        if not self.dense:  # the rest are repetitions, which only fill the program
+            ends, values = ends[:used], values[:used]
         old = np.repeat(modes.x, np.maximum(modes.num_hits, 1), axis=0)
         old_values = np.repeat(modes.log_density, np.maximum(modes.num_hits, 1))
         return self._modes(np.concatenate([ends, old]), np.concatenate([values, old_values]))
@@ -96,6 +113,16 @@ class ModeSearch:
         scales = spread * 10 ** rng.uniform(-0.5, 0.5, size=(self.num_ascents, 1))
         return self._around(rng, np.concatenate([x, np.tile(middle, (len(x), 1))]), scales)
 
+    def _look_elsewhere(self, rng: np.random.Generator, starts: np.ndarray, modes: Modes, x: np.ndarray) -> None:
+        """Put half of the starts, the last ones, where the modes do not explain the density."""
+        if not self.dense or modes.unseen > MAX_UNSEEN:  # or they cannot be listed anyway
+            return
+        points, distance = scatter(rng, modes, x, self.num_screened)
+        batches = points.reshape(-1, SCREENED_AT_ONCE, self.dim)
+        heights = np.concatenate([np.asarray(self.programs[2](batch)) for batch in batches])
+        number = self.num_ascents // 2
+        starts[-number:] = points[most_unexplained(unexplained(modes, points, heights), distance, number)]
+
     def _around(self, rng: np.random.Generator, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
         chosen = centres[rng.integers(len(centres), size=self.num_ascents)]
         return chosen + scales * rng.normal(size=chosen.shape)
@@ -105,24 +132,30 @@ class ModeSearch:
         return np.asarray(ends), np.asarray(values)
 
     def _modes(self, ends: np.ndarray, values: np.ndarray) -> Modes:
-        kept, hits = (found[: 2 * MAX_MODES] for found in distinct(ends, values, 2 * MAX_MODES))
+        kept, hits = (found[:MAX_PLACES] for found in distinct(ends, values, 2 * MAX_MODES))
         if len(kept) == 0:
             raise ValueError(
                 "no ascent of the log density ended at a finite value: the density seems to have no mode. Give the "
                 "target a base, such as base=pe.Normal(mean, scale), or choose method=pe.Plain() to see what it does."
             )
-        places = np.zeros((2 * MAX_MODES, self.dim))
-        places[: len(kept)] = ends[kept]
-        curvatures = np.asarray(self.programs[1](places))[: len(kept)]
+        places = ends[kept]
         # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one
-        # such place, as the other directions say.
-        highest = ends[kept]
+        # such place, as the curvature at most of them says, or at the most visited ones: many places may be one mode.
+        curvatures = self._curvatures(places[: 2 * MAX_MODES])
         diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
         with np.errstate(divide="ignore", invalid="ignore"):
-            local = np.nanmedian(np.where(diagonal > 0, diagonal, np.nan) ** -0.5, axis=0)
-        widest = np.fmax(2 * np.std(highest, axis=0), 3 * np.nan_to_num(local, nan=0.0))
-        widest = np.where(widest > 0, widest, 1 + np.abs(ends[kept[0]]))
-        return merge(ends[kept], values[kept], curvatures, hits, widest)
+            width = np.where(diagonal > 0, diagonal, np.nan) ** -0.5
+            visited = np.repeat(width, hits[: len(width)], axis=0)
+            local = np.fmax(np.nanmedian(width, axis=0), np.nanmedian(visited, axis=0))
+        widest = np.fmax(2 * np.std(places, axis=0), 3 * np.nan_to_num(local, nan=0.0))
+        widest = np.where(widest > 0, widest, 1 + np.abs(places[0]))
+        return merge(places, values[kept], hits, widest, self._curvatures, 2 * MAX_MODES)
+
+    def _curvatures(self, places: np.ndarray) -> np.ndarray:
+        """At up to 2 MAX_MODES places."""
+        padded = np.zeros((2 * MAX_MODES, self.dim))
+        padded[: len(places)] = places
+        return np.asarray(self.programs[1](padded))[: len(places)]
 
     def _one_place(self, points: np.ndarray) -> Modes:
         """The best of the points, with their covariance."""

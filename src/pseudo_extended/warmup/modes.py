@@ -1,5 +1,6 @@
 """Modes out of the ends of ascents: told apart, merged, with the curvature at each."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -88,40 +89,43 @@ def _places(x: np.ndarray, order: np.ndarray, unit: np.ndarray) -> tuple[np.ndar
 def merge(
     x: Float[np.ndarray, "end d"],
     log_density: Float[np.ndarray, " end"],
-    curvatures: np.ndarray,
     num_hits: Int[np.ndarray, " end"],
     widest: Float[np.ndarray, " d"],
+    curvatures: Callable[[Float[np.ndarray, "some d"]], np.ndarray],
+    at_once: int,
 ) -> Modes:
-    """Modes out of places with their curvatures: those within one standard deviation of a higher one belong to it.
+    """Modes out of places, the highest first: those within one standard deviation of a higher one belong to it.
 
-    `widest` bounds the standard deviations, where the curvature is flat or points upwards.
+    `widest` bounds the standard deviations, where the curvature is flat or points upwards. Curvatures are asked for
+    `at_once` places; what belongs to modes found so far needs none, so many places in one mode do not hide the others.
     """
-    dense = curvatures.ndim == 3
     kept: list[int] = []
     covariances: list[np.ndarray] = []
     whiteners: list[np.ndarray] = []
     hits: list[int] = []
-    for i in range(len(x)):
-        if not np.all(np.isfinite(curvatures[i])):
-            continue
-        near = next(
-            (
-                j
-                for j, k in enumerate(kept)
-                if np.mean((whiteners[j].T @ (x[i] - x[k]) if dense else whiteners[j] * (x[i] - x[k])) ** 2) < 1
-            ),
-            None,
-        )
-        if near is not None:
-            hits[near] += int(num_hits[i])
-            continue
-        covariance, whitener = _bounded_inverse(curvatures[i], widest)
-        kept.append(i)
-        covariances.append(covariance)
-        whiteners.append(whitener)
-        hits.append(int(num_hits[i]))
+
+    def belongs(i: int) -> bool:
+        for j, (whitener, k) in enumerate(zip(whiteners, kept, strict=True)):
+            away = x[i] - x[k]
+            if np.mean((whitener.T @ away if whitener.ndim == 2 else whitener * away) ** 2) < 1:
+                hits[j] += int(num_hits[i])
+                return True
+        return False
+
+    left = list(range(len(x)))
+    while left and len(kept) < at_once:
+        some, left = left[:at_once], left[at_once:]
+        for i, found in zip(some, curvatures(x[some]), strict=True):
+            if not np.all(np.isfinite(found)) or belongs(i):
+                continue
+            covariance, whitener = _bounded_inverse(found, widest)
+            kept.append(i)
+            covariances.append(covariance)
+            whiteners.append(whitener)
+            hits.append(int(num_hits[i]))
+        left = [i for i in left if not belongs(i)]
     dim = x.shape[1]
-    shape = (len(kept), dim, dim) if dense else (len(kept), dim)
+    shape = (len(kept), *(covariances[0].shape if covariances else (dim,)))
     return Modes(x[kept], log_density[kept], np.reshape(covariances, shape), np.array(hits, int))
 
 

@@ -1,0 +1,69 @@
+"""Where the modes that are known do not explain the density: starts for ascents that may end in others.
+
+An ascent from a random start finds a mode as often as the start is in its basin. A narrow mode beside wide ones has a
+small basin, less than a thousandth of the space between them in five dimensions already. But an ascent costs some fifty
+gradients, and a look at the density one evaluation: so look at very many points, and climb from those that are far more
+likely than normals at the known modes would make them.
+"""
+
+import numpy as np
+from jaxtyping import Float, Int
+from scipy.special import logsumexp
+
+from pseudo_extended.warmup.modes import Modes
+
+NUM_BINS = 16
+
+
+def scatter(
+    rng: np.random.Generator, modes: Modes, x: Float[np.ndarray, "start d"], number: int
+) -> tuple[Float[np.ndarray, "point d"], Float[np.ndarray, " point"]]:
+    """Points at many distances from the starts and the modes, and how far.
+
+    Half of them at any scale from 0.1 to 100; a quarter at distances like those of the modes from each other and from
+    the starts; and a quarter so, but in each direction as far as the modes lie apart in it.
+    """
+    dim = x.shape[1]
+    centres = np.concatenate([x, modes.x])
+    width = np.sqrt(modes.covariance if modes.covariance.ndim == 2 else np.diagonal(modes.covariance, axis1=1, axis2=2))
+    apart = np.maximum(np.ptp(centres, axis=0), 3 * np.median(width, axis=0))
+    alike = np.full(dim, np.sqrt(np.mean(apart**2)))
+    kind = np.arange(number) % 4
+    shape = np.stack([np.ones(dim), np.ones(dim), alike, np.maximum(apart, 0.03 * alike)])[kind]
+    far = np.where(kind < 2, 10 ** rng.uniform(-1, 2, number), 10 ** rng.uniform(-0.7, 0.3, number))
+    points = centres[rng.integers(len(centres), size=number)] + far[:, None] * shape * rng.normal(size=(number, dim))
+    return points, far * np.sqrt(np.mean(shape**2, axis=1))
+
+
+def unexplained(
+    modes: Modes, points: Float[np.ndarray, "point d"], log_density: Float[np.ndarray, " point"]
+) -> Float[np.ndarray, " point"]:
+    """How much higher the log density is than that of normals at the modes, as high as these; -inf outside the support.
+
+    >>> here = Modes(np.zeros((1, 2)), np.zeros(1), np.eye(2)[None], np.ones(1, int))
+    >>> unexplained(here, np.array([[1.0, 1.0], [3.0, 4.0]]), np.array([-1.0, -2.5]))
+    array([ 0., 10.])
+    """
+    # In one product for all modes, with the middle of the points as origin, so that few digits are lost.
+    middle = points.mean(axis=0)
+    if modes.covariance.ndim == 3:
+        whiteners = np.swapaxes(np.linalg.inv(np.linalg.cholesky(modes.covariance)), 1, 2)
+        away = np.einsum("pi,kij->pkj", points - middle, whiteners, optimize=True)
+        away -= np.einsum("ki,kij->kj", modes.x - middle, whiteners)
+    else:
+        away = (points[:, None, :] - modes.x) / np.sqrt(modes.covariance)
+    heights = modes.log_density - 0.5 * np.einsum("pki,pki->pk", away, away)
+    excess = log_density - logsumexp(heights, axis=1)
+    return np.where(np.isnan(excess) | ~np.isfinite(log_density), -np.inf, excess)
+
+
+def most_unexplained(
+    excess: Float[np.ndarray, " point"], distance: Float[np.ndarray, " point"], number: int
+) -> Int[np.ndarray, " chosen"]:
+    """The points with the largest excess, as many from each range of distances.
+
+    In heavy tails all the far ones are unexplained, and must not crowd out the others.
+    """
+    ranges = np.array_split(np.argsort(distance), NUM_BINS)
+    most = -(-number // NUM_BINS)
+    return np.concatenate([each[np.argsort(-excess[each])[:most]] for each in ranges])[:number]
