@@ -1,6 +1,6 @@
 """What all pages of the gallery share: run a model by its own library's NUTS and by ours, and put both in one table."""
 
-import sys
+import argparse
 import time
 from typing import Any
 
@@ -75,8 +75,11 @@ def show(
 
     A draw of ours is far cheaper than one of NUTS where it is hard for NUTS, so `our_draws` may be more.
     """
+    parser = argparse.ArgumentParser(description="A model by its own library's NUTS and by ours, in one table.")
+    parser.add_argument("--quick", action="store_true", help="only see that the page runs: the numbers say nothing")
+    quick = parser.parse_known_args()[0].quick  # a notebook or a test runner has arguments of its own
     ours: dict[str, Any] = {"draws": our_draws or draws, "method": method}
-    if "--quick" in sys.argv:  # so that a test can see in seconds that the page runs
+    if quick:
         draws, ours = 20, {"draws": 20, "warmup": 20, "method": pe.Plain(pe.HMC(2)), "chains": 2}
     began = time.perf_counter()
     theirs = nuts(draws=draws)
@@ -84,6 +87,8 @@ def show(
     result = pe.sample(target, seed=seed, progress=False, **ours)
     compared = table(theirs, result, names)
     print(compared.to_string(float_format=lambda number: f"{number:.3g}"))
+    if quick:
+        print("A quick run of a few draws, and not the default: these numbers say nothing.")
     print(f"NUTS took {between - began:.0f} s, ours {time.perf_counter() - between:.0f} s, compilation included.")
     print(*(f"  {note}" for note in result.notes), *(f"! {warning}" for warning in result.warnings), sep="\n")
     return compared

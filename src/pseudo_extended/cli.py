@@ -27,7 +27,7 @@ TargetName = Annotated[
         "named with a trailing () is called to make it."
     ),
 ]
-TimeLimit = Annotated[float | None, typer.Option(help="Stop after so many seconds, with the draws there are.")]
+TimeLimit = Annotated[float | None, typer.Option(help="Stop after so many seconds of warm-up and draws.")]
 Cores = Annotated[int | None, typer.Option(help="Chains that run at the same time.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 OtherVersions = Annotated[

@@ -87,6 +87,7 @@ def test_resampled_points_follow_the_weights_and_not_the_schedule(tmp_path, monk
         ),
         (model(centre=1.0), r"the formula of its density, or a number or a shape in it, is another;"),
         (model(data=np.zeros(4), centre=1.0), r"is another, and so are the arrays in it \(the data\)"),
+        (lambda p: p["width"] * 1.0, r"at a position of centre: \(1,\), scale: \(\) it raises KeyError: 'width'"),
         (model(name="width"), r"its position is centre: \(1,\), width: \(\), and was centre: \(1,\), scale: \(\)"),
     ],
 )

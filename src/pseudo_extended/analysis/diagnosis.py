@@ -66,7 +66,7 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
     if diverging > non_finite:
         sentences.append(
             f"{diverging} of {num_draws} draws after warm-up diverged: the step size is too large for some part of "
-            "the extended target; raise target_acceptance."
+            "the extended target; give the kernel a higher target_acceptance, such as pe.HMC(target_acceptance=0.95)."
         )
     if non_finite:
         sentences.append(
@@ -117,8 +117,8 @@ def _mixing(
         sentences.append(
             f"the chains disagree: R-hat is {r_hat[worst]:.3f} for {labels[worst]}, and 1.01 is the usual limit. "
             + (
-                "They have not mixed, and no error in this summary can be trusted: other pseudo-samples, another "
-                "beta_min or a base may help."
+                "They have not mixed, and no error in this summary can be trusted: more draws, starts far apart, or a "
+                "base of your own may help."
                 if r_hat[worst] > 1.1
                 else "Run longer: the errors are probably somewhat too small."
             )

@@ -229,7 +229,7 @@ class Result:
         if how is not None:
             found.insert(0, f"{how}: {self.num_draws * self.thinned} draws of each chain were kept.")
         if self.thinned > 1:
-            found.insert(0, f"every {self.thinned}th draw of {self.store} is in this result; the store has all.")
+            found.insert(0, f"one draw in {self.thinned} of {self.store} is in this result; the store has all.")
         return (*self.doubts, *found)
 
     @cached_property

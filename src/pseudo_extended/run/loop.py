@@ -72,7 +72,8 @@ class Loop:
 
     def run(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> Ended:
         """Until the end."""
-        self.began, self.first_done = time.monotonic(), sum(self._done(lane) for lane in self.lanes)
+        self.began = time.monotonic()
+        self.marks = [(self.began, self._all_done)]
         waiting = [lane for lane in self.lanes if lane.done < self.total]
         self._ask_milestones()
         with Interruptions() as interruptions:
@@ -128,11 +129,16 @@ class Loop:
 
     def _tell(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> None:
         """Bar, callback and milestones."""
-        done = sum(self._done(lane) for lane in self.lanes)
-        seconds = time.monotonic() - self.began
+        done, now = self._all_done, time.monotonic()
+        seconds = now - self.began
         warming = min(lane.done for lane in self.lanes) < self.plan.num_warmup
-        rate = (done - self.first_done) / max(seconds, 1e-9)
-        status = Status(done, self.total * len(self.lanes), warming, self.divergences, rate)
+        # Over the last half of the time: the first tasks are short, and tell little of what comes.
+        self.marks.append((now, done))
+        while len(self.marks) > 2 and self.marks[1][0] < self.began + seconds / 2:
+            self.marks.pop(0)
+        rate = (done - self.marks[0][1]) / max(now - self.marks[0][0], 1e-9)
+        total = self.total * sum(lane.numbers.size for lane in self.lanes)
+        status = Status(done, total, warming, self.divergences, rate)
         report.show(status)
         control.status, control.num_draws = status, self.recorder.num_draws
         if self.plan.callback is not None:
@@ -162,5 +168,7 @@ class Loop:
             elif self.recorder.is_full:
                 self.stopped = "memory"
 
-    def _done(self, lane: Lane) -> int:
-        return min(lane.done, self.total)
+    @property
+    def _all_done(self) -> int:
+        """Iterations of all chains together."""
+        return sum(min(lane.done, self.total) * lane.numbers.size for lane in self.lanes)

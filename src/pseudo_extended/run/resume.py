@@ -229,8 +229,14 @@ def _changed_versions(store: Store, other_versions: bool) -> list[str]:
 
 def _check_target(store: Store, target: Target) -> None:
     """Refuse another target; the formula tells only as long as JAX is the same."""
-    stored, here = store.manifest["fingerprint"], fingerprint_target(target)
     where = f"target differs from that of store {str(store.root)!r}: "
+    try:
+        stored, here = store.manifest["fingerprint"], fingerprint_target(target)
+    except Exception as error:  # whatever a model says that is called with another's position
+        first = next(iter(str(error).splitlines()), "")
+        raise StoreError(
+            f"{where}at a position of {_shapes(target)} it raises {type(error).__name__}: {first}"
+        ) from error
     if stored["position"] != here["position"]:
         before = ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest["position"])
         raise StoreError(f"{where}its position is {_shapes(target)}, and was {before}.")
