@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
+from pseudo_extended.compiled import compile_once
 from pseudo_extended.warmup.learned_base import (
     FAR_SHARE,
     broad_base,
@@ -17,6 +18,7 @@ from pseudo_extended.warmup.learned_base import (
     pad_components,
     refit,
 )
+from pseudo_extended.warmup.mode_search import ModeSearch
 from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
 from pseudo_extended.warmup.screening import most_unexplained, scatter, unexplained
 
@@ -108,6 +110,26 @@ def test_what_the_modes_do_not_explain_is_looked_at_first():
     in_basin = np.linalg.norm(points - narrow, axis=1) < 0.19 * np.linalg.norm(points, axis=1)
     assert 3 <= in_basin.sum() <= 128
     assert in_basin[chosen].sum() == in_basin.sum()
+
+
+def test_a_narrow_mode_is_found_from_one_start():
+    """Three normals in five dimensions, as a new user tried it: ascents alone miss the last."""
+    means = np.array([[0, 0, 0, 0, 0], [12.0, -10, 8, 0, 5], [-9, 9, 0, 15, -6]])
+    scales = np.array([[1.0, 1, 1, 1, 1], [3, 0.5, 2, 0.1, 1], [0.3, 0.3, 0.3, 0.3, 0.3]])
+
+    def log_density(x):
+        heights = jnp.log(jnp.array([0.5, 0.3, 0.2])) - jnp.sum(jnp.log(scales), axis=1)
+        return jax.nn.logsumexp(heights - 0.5 * jnp.sum(((x - means) / scales) ** 2, axis=1))
+
+    search = ModeSearch(pe.Target(log_density, np.zeros(5)), gradient=True)
+    search.programs = compile_once(*search.jobs)
+    found = [search.from_starts(jax.random.key(seed), np.zeros((1, 5))) for seed in range(6)]
+    assert sum(len(modes.x) == 3 for modes in found) >= 5
+    for modes in found:
+        for centre, covariance in zip(modes.x, modes.covariance, strict=True):
+            nearest = np.argmin(np.sum((means - centre) ** 2, axis=1))
+            np.testing.assert_allclose(centre, means[nearest], atol=0.02)
+            np.testing.assert_allclose(np.diagonal(covariance), scales[nearest] ** 2, rtol=0.02)
 
 
 def test_outside_the_support_nothing_is_to_be_explained():
