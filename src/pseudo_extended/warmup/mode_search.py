@@ -25,9 +25,11 @@ narrow mode beside a wide one has a small basin in ten dimensions already: with 
 MAX_ROUNDS = 6
 """Around what was found, as long as each finds something new."""
 NUM_SCREENED = 2**16
-"""Points at which the density is looked at for what the modes do not explain; a sixteenth of it for functions called in
-Python, and none in more than 50 dimensions, where no number of points is near a narrow mode."""
+"""Points at which the density is looked at for what the modes do not explain, from four dimensions on. A sixteenth of
+it in two, and for functions called in Python; none in more than 50, where no number of points is near a narrow mode."""
 SCREENED_AT_ONCE = 2**12
+MAX_PRODUCTS = 2**30
+"""In comparing the points with all modes: with very many modes, fewer points."""
 MAX_PLACES = 800
 """At which ascents ended; there may be many in one mode."""
 MAX_MODES = 40
@@ -50,7 +52,7 @@ class ModeSearch:
         self.target, self.dim, self.gradient = target, target.dim, gradient
         self.dense = target.dim <= DENSE_UP_TO
         self.num_ascents = NUM_ASCENTS // 4 if target.host_functions or not self.dense else NUM_ASCENTS
-        self.num_screened = NUM_SCREENED // 16 if target.host_functions else NUM_SCREENED
+        self.num_screened = SCREENED_AT_ONCE if target.host_functions else min(NUM_SCREENED, 4 ** (target.dim + 4))
 
     @property
     def jobs(self) -> list[Job]:
@@ -117,11 +119,12 @@ class ModeSearch:
         """Put half of the starts, the last ones, where the modes do not explain the density."""
         if not self.dense or modes.unseen > MAX_UNSEEN:  # or they cannot be listed anyway
             return
-        points, distance = scatter(rng, modes, x, self.num_screened)
+        affordable = min(self.num_screened, MAX_PRODUCTS // (len(modes.x) * self.dim**2))
+        points, distance = scatter(rng, modes, x, max(affordable // SCREENED_AT_ONCE, 1) * SCREENED_AT_ONCE)
         batches = points.reshape(-1, SCREENED_AT_ONCE, self.dim)
-        heights = np.concatenate([np.asarray(self.programs[2](batch)) for batch in batches])
+        excess = np.concatenate([unexplained(modes, batch, np.asarray(self.programs[2](batch))) for batch in batches])
         number = self.num_ascents // 2
-        starts[-number:] = points[most_unexplained(unexplained(modes, points, heights), distance, number)]
+        starts[-number:] = points[most_unexplained(excess, distance, number)]
 
     def _around(self, rng: np.random.Generator, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
         chosen = centres[rng.integers(len(centres), size=self.num_ascents)]
