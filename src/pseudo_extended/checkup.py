@@ -270,7 +270,7 @@ def _price(target: Target, u: np.ndarray) -> Finding:
         "price",
         GOOD if total < 600 else DOUBTFUL,
         f"{what} takes {each * 1e6:.3g} µs in a batch of 8, and {compiling:.2g} s to compile; a run with the defaults "
-        f"some {total:.2g} s of one core.",
+        f"some {total:.2g} s of one core, about as much again for the pilot, and compilation.",
     )
 
 

@@ -93,7 +93,7 @@ def info(store: StorePath) -> None:
     )
     typer.echo(f", thin {plan['thin']}, seed {plan['seed']}")
     state = manifest.get("stopped", "running")
-    state = "running, or killed" if state == "running" else state
+    state = "running, or stopped before it could say so" if state == "running" else state
     typer.echo(f"state: {'finished' if _is_finished(manifest) else state}")
     typer.echo(f"made with {versions} on {manifest['machine']}")
     for sentence in (*manifest.get("notes", ()), *opened.broken):

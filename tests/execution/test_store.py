@@ -203,6 +203,9 @@ def test_what_cannot_be_a_store(store, tmp_path):
         pe.resume(tmp_path / "nowhere", model())
     with pytest.raises(TypeError, match=r"store must be a path such as 'run\.zarr'; got 3"):
         pe.sample(model(), INIT, store=3, **RUN)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(pe.StoreError, match=r"store must name a directory that can be made; .*file/run.zarr' cannot: "):
+        pe.sample(model(), INIT, store=tmp_path / "file" / "run.zarr", **RUN)
     with pytest.raises(ValueError, match="init"):  # a run that never began leaves no directory behind
         pe.sample(lambda x: -jnp.inf * jnp.sum(x**2), np.ones(1), store=tmp_path / "new", **RUN)
     assert not (tmp_path / "new").exists()

@@ -56,7 +56,10 @@ class Store:
             raise StoreError(
                 f"store must name a new or empty directory; {str(root)!r} holds {foreign[0]!r} and is none."
             )
-        store.engine.mkdir(parents=True, exist_ok=True)
+        try:
+            store.engine.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"store must name a directory that can be made; {str(root)!r} cannot: {error}.") from None
         store.lock()
         return store
 
