@@ -117,7 +117,7 @@ def prepare_path(
         say("annealing from the prior")
         candidates.append(anneal_from(None, next(keys), "the prior"))
     population = np.asarray(broad.annealed.population.x)
-    modes = search.again(modes, population)
+    modes = search.again(jax.random.fold_in(key_starts, 1), modes, population)
     notes, listed = [], None
     if modes.unseen <= MAX_UNSEEN:
         name = "a normal at the one mode" if len(modes.x) == 1 else f"a mixture at {min(len(modes.x), MAX_MODES)} modes"

@@ -68,7 +68,7 @@ class ModeSearch:
 
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
         """Ascents from all scales around the user's starts (and from the base), then around what they found."""
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        rng = _numpy_rng(key)
         starts = self._around(rng, x, 10 ** rng.uniform(-1, 2, size=(self.num_ascents, 1)))
         if self.target.base is not None and self.target.base.can_sample:
             keys = jax.random.split(key, self.num_ascents // 2)
@@ -88,12 +88,12 @@ class ModeSearch:
                 break
         return self._modes(ends, values)
 
-    def again(self, modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
+    def again(self, key: Key[Array, ""], modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
         """More ascents, from points of the target as a pilot sees it; the modes found before keep their hits."""
         if not self.gradient:
             return self._one_place(points)
         starts = points[np.arange(self.num_ascents) % len(points)]
-        self._look_elsewhere(np.random.default_rng(len(points)), starts, modes, points)
+        self._look_elsewhere(_numpy_rng(key), starts, modes, points)
         ends, values = self._climb(starts)
         used = min(len(points), self.num_ascents)
         if not self.dense:  # the rest are repetitions, which only fill the program
@@ -167,3 +167,7 @@ class ModeSearch:
         best = points[int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))]
         covariance = covariance if self.dense else np.diagonal(covariance)
         return Modes(best[None], np.max(values)[None], covariance[None], np.ones(1, int))
+
+
+def _numpy_rng(key: Key[Array, ""]) -> np.random.Generator:
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
