@@ -93,11 +93,10 @@ class ModeSearch:
         if not self.gradient:
             return self._one_place(points)
         starts = points[np.arange(self.num_ascents) % len(points)]
-        self._look_elsewhere(_numpy_rng(key), starts, modes, points)
+        looked = self._look_elsewhere(_numpy_rng(key), starts, modes, points)
         ends, values = self._climb(starts)
-        used = min(len(points), self.num_ascents)
-        if not self.dense:  # the rest are repetitions, which only fill the program
-            ends, values = ends[:used], values[:used]
+        if not looked:  # beyond the points are repetitions, which only fill the program
+            ends, values = ends[: len(points)], values[: len(points)]
         old = np.repeat(modes.x, np.maximum(modes.num_hits, 1), axis=0)
         old_values = np.repeat(modes.log_density, np.maximum(modes.num_hits, 1))
         return self._modes(np.concatenate([ends, old]), np.concatenate([values, old_values]))
@@ -115,16 +114,17 @@ class ModeSearch:
         scales = spread * 10 ** rng.uniform(-0.5, 0.5, size=(self.num_ascents, 1))
         return self._around(rng, np.concatenate([x, np.tile(middle, (len(x), 1))]), scales)
 
-    def _look_elsewhere(self, rng: np.random.Generator, starts: np.ndarray, modes: Modes, x: np.ndarray) -> None:
-        """Put half of the starts, the last ones, where the modes do not explain the density."""
+    def _look_elsewhere(self, rng: np.random.Generator, starts: np.ndarray, modes: Modes, x: np.ndarray) -> bool:
+        """Put half of the starts, the last ones, where the modes do not explain the density, and tell whether."""
         if not self.dense or modes.unseen > MAX_UNSEEN:  # or they cannot be listed anyway
-            return
+            return False
         affordable = min(self.num_screened, MAX_PRODUCTS // (len(modes.x) * self.dim**2))
         points, distance = scatter(rng, modes, x, max(affordable // SCREENED_AT_ONCE, 1) * SCREENED_AT_ONCE)
         batches = points.reshape(-1, SCREENED_AT_ONCE, self.dim)
         excess = np.concatenate([unexplained(modes, batch, np.asarray(self.programs[2](batch))) for batch in batches])
         number = self.num_ascents // 2
         starts[-number:] = points[most_unexplained(excess, distance, number)]
+        return True
 
     def _around(self, rng: np.random.Generator, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
         chosen = centres[rng.integers(len(centres), size=self.num_ascents)]
