@@ -12,6 +12,7 @@ from pseudo_extended.run.advance import Advanced, LaneInput, Segment
 from pseudo_extended.run.control import Callback, Control, Running
 from pseudo_extended.run.interrupt import Interruptions
 from pseudo_extended.run.lanes import Lane
+from pseudo_extended.run.program import Record
 from pseudo_extended.run.progress import Reporter, Status
 from pseudo_extended.run.recorder import Recorder
 from pseudo_extended.run.workers import Workers
@@ -88,11 +89,12 @@ class Loop:
                     continue
                 finished = wait(self.running, timeout=0.2, return_when=FIRST_COMPLETED).done
                 for future in finished:
-                    lane = self._take(future)
+                    lane, record = self._take(future)
                     if lane.done < self.total:
                         waiting.append(lane)
+                    self._submit(waiting, control)  # before anything is written: that goes on beside the next task
+                    self.recorder.add(lane, record)
                 if finished:
-                    self._submit(waiting, control)  # before anything else: writing goes on beside the next chunks
                     self._tell(report, control, inspect)
                 self.recorder.commit(self.lanes)
         return Ended(self.stopped, self.milestone if self.stopped == "enough" else None)
@@ -114,7 +116,8 @@ class Loop:
         room = max(MOST_BYTES_A_TASK // self.plan.bytes_a_draw, 1)
         return Segment(False, first, min(lane.pace, room, self.plan.num_draws - first, self.recorder.most(lane)))
 
-    def _take(self, future: Future[Advanced]) -> Lane:
+    def _take(self, future: Future[Advanced]) -> tuple[Lane, Record | None]:
+        """The lane that went on, and the draws that it made."""
         lane, segment = self.running.pop(future)
         advanced = future.result()
         lane.chain = advanced.chain
@@ -124,8 +127,7 @@ class Loop:
         most = 8 * lane.pace if segment.num_iterations == lane.pace else lane.pace
         lane.pace = int(np.clip(pace, 1, most))
         self.divergences += advanced.divergences
-        self.recorder.add(lane, advanced.record)
-        return lane
+        return lane, advanced.record
 
     def _tell(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> None:
         """Bar, callback and milestones."""
