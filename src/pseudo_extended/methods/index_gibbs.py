@@ -20,13 +20,15 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from pseudo_extended import checks
 from pseudo_extended.bases import AbstractBase, Normal
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
-from pseudo_extended.kernels import HMC, AbstractKernel
+from pseudo_extended.kernels import AbstractKernel
 from pseudo_extended.kernels.path_moves import MoveInfo, PathState, evaluator, move, refresh
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.bridges import bridges, share_of_others
 from pseudo_extended.methods.index_parameters import (
+    FEW_DIMENSIONS,
     IndexParameters,
     beta_range,
+    kernel_for,
     particles_for,
     rungs,
     tuned,
@@ -43,8 +45,6 @@ from pseudo_extended.warmup.temperatures import (
     running_average,
     start_adaptation,
 )
-
-DENSE_METRIC_UP_TO = 16
 
 
 class IndexState(NamedTuple):
@@ -81,8 +81,10 @@ class IndexGibbs(AbstractPreparedMethod):
     """The default: pseudo-samples that travel along a learned path from a learned base to the target.
 
     Args:
-        num_particles: N, at least 2; "auto" takes more the longer the pilot found the path, between 6 and 16.
-        kernel: Local moves: `HMC` (its length is jittered), `NUTS`, `MALA` or `RandomWalk`.
+        num_particles: N, at least 2; "auto" takes more the longer the pilot found the path, 12 to 16 of them up to 16
+            dimensions and 6 to 16 beyond.
+        kernel: Local moves: `HMC` (its length is jittered), `NUTS`, `MALA` or `RandomWalk`. Unless given, HMC with two
+            leapfrog steps up to 16 dimensions and four beyond.
         instrument: `Tempered(beta_min)` for free temperatures, whose g is learned; `Ladder` or `Fixed` for fixed ones.
         base: "auto" takes the base that the user gave the target and otherwise learns one; "target" never learns.
         metric: "diagonal", "dense", or "auto": dense up to 16 dimensions.
@@ -97,6 +99,7 @@ class IndexGibbs(AbstractPreparedMethod):
     instrument: AbstractInstrument
     num_particles: int = eqx.field(static=True)
     chooses_particles: bool = eqx.field(static=True)
+    chooses_kernel: bool = eqx.field(static=True)
     base: str = eqx.field(static=True)
     metric: str = eqx.field(static=True)
     width: int = eqx.field(static=True)
@@ -125,8 +128,9 @@ class IndexGibbs(AbstractPreparedMethod):
         if num_particles == "auto":
             num_particles = instrument.rungs.size if isinstance(instrument, Ladder) else 8
         self.num_particles = checks.integer("num_particles", num_particles, minimum=2)
+        self.chooses_kernel = kernel is None
         self.kernel = checks.instance(
-            "kernel", HMC(num_steps=4) if kernel is None else kernel, AbstractKernel, "a kernel such as pe.HMC()"
+            "kernel", kernel_for(None) if kernel is None else kernel, AbstractKernel, "a kernel such as pe.HMC()"
         )
         if self.kernel.target_acceptance.size != 1:
             raise ValueError(
@@ -173,8 +177,9 @@ class IndexGibbs(AbstractPreparedMethod):
         self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
         """Learn a base where none is given, and anneal a population along the path."""
+        kernel = kernel_for(target.dim) if self.chooses_kernel else self.kernel
         preparation = Preparation(
-            kernel=self.kernel,
+            kernel=kernel,
             learns_base=self.learns_base(target),
             beta_min=beta_range(self.instrument)[0],
             dense=self._dense(target.dim),
@@ -186,7 +191,7 @@ class IndexGibbs(AbstractPreparedMethod):
             notes = (*notes, f"N = {num_particles} for a path of this length.")
         method = IndexGibbs(
             num_particles,
-            self.kernel,
+            kernel,
             self.instrument,
             base=self.base,
             metric=self.metric,
@@ -264,8 +269,9 @@ class IndexGibbs(AbstractPreparedMethod):
             "lp": carried,
             "beta": info.beta,
             "index": jnp.argmax(info.carrier),
-            "move_acceptance": info.move.acceptance_rate,
-            "refresh_acceptance": info.refresh_rate,
+            # In single precision: for tables of rates only, and every byte of a draw goes to the store.
+            "move_acceptance": info.move.acceptance_rate.astype(jnp.float32),
+            "refresh_acceptance": info.refresh_rate.astype(jnp.float32),
         }
         base = self._own_target(target).base
         if self.is_free and beta_range(self.instrument) == (0.0, 1.0) and base is not None:
@@ -310,7 +316,7 @@ class IndexGibbs(AbstractPreparedMethod):
         return evaluator(self._own_target(target), gradient=self.kernel.uses_gradient)
 
     def _dense(self, dim: int) -> bool:
-        return self.metric == "dense" or (self.metric == "auto" and dim <= DENSE_METRIC_UP_TO)
+        return self.metric == "dense" or (self.metric == "auto" and dim <= FEW_DIMENSIONS)
 
 
 def _instrument(given: Any) -> AbstractInstrument:
