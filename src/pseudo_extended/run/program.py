@@ -5,6 +5,7 @@ capacity, in warm-up and after it. So a run compiles it once, and no draw can de
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -15,6 +16,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from pseudo_extended.compiled import Device, Job, compile_once
+from pseudo_extended.generator import written_out
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -75,32 +77,39 @@ def build_programs_on(
     dynamic, static = eqx.partition((target, method), eqx.is_array)
     # A flat list: labels and functions in the tree's structure are no business of the compiled program.
     arrays, structure = jax.tree.flatten(dynamic)
+    axis = 1 if method.width > 1 else 0
+    """Of the draws, in what a program records."""
 
-    def start(arrays: list[Array], key: Any, number: Any, x: Any) -> Chain:
+    def start(arrays: list[Array], key: Any, numbers: Any, x: Any) -> Chain:
         target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
-        return method.init(jax.random.fold_in(key, number), target, x)
+        return _for_each(lambda number, x: method.init(jax.random.fold_in(key, number), target, x), axis)(numbers, x)
 
-    def advance(arrays: list[Array], chunk: ChunkInput, number: Any, chain: Chain) -> tuple[Chain, Record]:
+    def advance(arrays: list[Array], chunk: ChunkInput, numbers: Any, chain: Chain) -> tuple[Chain, Record]:
         target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
-        key = jax.random.fold_in(chunk.key, number)
-        blank = jax.eval_shape(lambda chain: _record(method, target, chain, key), chain)
-        buffers = jax.tree.map(lambda leaf: jnp.zeros((capacity, *leaf.shape), leaf.dtype), blank)
+        root, adapts = written_out(chunk.key), jnp.asarray(chunk.adapts)
+        keys = _for_each(lambda number: jax.random.fold_in(root, number), axis)(numbers)
 
-        def draw(i: Array, carry: tuple[Chain, Record]) -> tuple[Chain, Record]:
-            chain, buffers = carry
-            key_draw = jax.random.fold_in(key, chunk.first + i)
+        def draw(i: Array, chain: Chain) -> tuple[Chain, Record]:
             stage = jax.tree.map(lambda plan: jnp.asarray(plan)[i], chunk.stages)
-            chain, record = _draw(method, target, chain, key_draw, thin, stage, jnp.asarray(chunk.adapts))
-            return chain, jax.tree.map(lambda buffer, leaf: buffer.at[i].set(leaf), buffers, record)
 
-        return jax.lax.fori_loop(0, chunk.num_iterations, draw, (chain, buffers))
+            def of_chain(key: Key[Array, ""], chain: Chain) -> tuple[Chain, Record]:
+                return _draw(method, target, chain, jax.random.fold_in(key, chunk.first + i), thin, stage, adapts)
 
-    numbers = np.arange(method.width)
-    if method.width > 1:
-        start = jax.vmap(start, in_axes=(None, None, 0, 0))
-        advance = jax.vmap(advance, in_axes=(None, None, 0, 0))
-    else:
-        numbers = numbers[0]
+            return _for_each(of_chain, axis)(keys, chain)
+
+        def keep(i: Array, carry: tuple[Chain, Record]) -> tuple[Chain, Record]:
+            chain, record = draw(i, carry[0])
+            # Not within `vmap`, which would make a scatter of it: a dozen small kernels in every draw.
+            put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=axis)
+            return chain, jax.tree.map(put, carry[1], record)
+
+        blank = jax.eval_shape(draw, jnp.asarray(0), chain)[1]
+        buffers = jax.tree.map(
+            lambda leaf: jnp.zeros((*leaf.shape[:axis], capacity, *leaf.shape[axis:]), leaf.dtype), blank
+        )
+        return jax.lax.fori_loop(0, chunk.num_iterations, keep, (chain, buffers))
+
+    numbers = np.arange(method.width) if axis else np.asarray(0)
     key = jax.random.key(0, impl="threefry2x32")
     chunk = chunk_input(key, 0, 0, capacity, None)
     chain = jax.eval_shape(start, arrays, key, numbers, x)
@@ -114,6 +123,11 @@ def build_programs_on(
         _programs(arrays, device, *pair)
         for device, pair in zip(devices, zip(compiled[::2], compiled[1::2], strict=True), strict=True)
     ]
+
+
+def _for_each(function: Callable[..., Any], num_axes: int) -> Callable[..., Any]:
+    """`function` of one chain, for all chains of a program if they have an axis."""
+    return jax.vmap(function) if num_axes else function
 
 
 def _programs(
