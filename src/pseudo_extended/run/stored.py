@@ -31,8 +31,8 @@ CHUNK_BYTES = 2**22
 RESULT_BYTES = 100 * 2**20
 """Of the draws that a result takes into memory; of a longer run it takes every second draw, or third, and so on."""
 LEAST_SECONDS = 1.0
-SHARE_OF_TIME = 50
-"""A commit waits until fifty times what the last one cost, here and on the disk's thread, has passed since."""
+SHARE_OF_TIME = 100
+"""A commit waits until a hundred times what the last one cost, here and on the disk's thread, has passed since."""
 SECONDS_BETWEEN_VIEWS = 5.0
 """After which readers see new draws."""
 NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
