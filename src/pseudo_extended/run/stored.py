@@ -131,7 +131,7 @@ class Stored(Recorder):
         return self.writer.until_mark(lane.done)
 
     def add(self, lane: Lane, record: Record | None) -> None:
-        """Whole chunks go to the disk at once."""
+        """Whole chunks are on their way to the disk."""
         assert lane.chain is not None
         with self.lock:
             if record is not None:
@@ -165,6 +165,7 @@ class Stored(Recorder):
         """From the files, thinned if there are very many; what is not yet in a whole chunk is written first."""
         with self.lock:
             self.writer.show_tails()
+            self.writer.disk.wait()
             num_draws = self.num_draws if most is None else min(self.num_draws, most)
             return read_record(self.writer.arrays, num_draws)
 

@@ -1,4 +1,4 @@
-"""A thread that makes files last, so that sampling need not wait for the disk."""
+"""A thread that writes files and makes them last, so that sampling need not wait for the disk."""
 
 import time
 from collections.abc import Callable
@@ -29,6 +29,11 @@ class Disk:
         """`work`, for later."""
         self._raise_failure()
         self._pending.append(self._thread.submit(self._do, work))
+
+    def make_room(self, most: int) -> None:
+        """Wait until at most so many things are still to be done: what they hold is in memory."""
+        while self.is_busy and len(self._pending) > most:
+            self._pending[0].result()
 
     def wait(self) -> None:
         """Until all is done."""

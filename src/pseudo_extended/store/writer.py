@@ -26,8 +26,8 @@ class Recovered(NamedTuple):
 class DrawWriter:
     """Takes the draws of each lane in their order.
 
-    Chunks are written at once, for readers. That they last, snapshots that count on them, and the number of draws that
-    readers see are given to `disk`, in this order.
+    Whole chunks, snapshots that count on them, and the number of draws that readers see are given to `disk`, in this
+    order, so that whoever brings draws does not wait for files.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class DrawWriter:
         return Recovered(None, broken)
 
     def append(self, lane: int, values: Values) -> None:
-        """The next draws of a lane; chunks that they complete are written at once."""
+        """The next draws of a lane; chunks that they complete are on their way to the disk."""
         count, taken = len(next(iter(values.values()))[0]), 0
         while taken < count:
             filled = self.num_draws[lane] % self.chunk
             size = min(self.chunk - filled, count - taken)
             self._fill(lane, filled, {name: each[:, taken : taken + size] for name, each in values.items()})
-            if filled + size == self.chunk:  # written before it is counted: a disk may be full
-                for path in self._write(lane, self.num_draws[lane] // self.chunk, durable=False):
-                    self.disk.give(partial(flush_file, path))
-                self.disk.give(self.arrays.flush)
+            if filled + size == self.chunk:
+                whole, self.buffers[lane] = self.buffers[lane], {}
+                self.disk.make_room(2 * len(self.buffers))
+                self.disk.give(partial(self._write_whole, lane, self.num_draws[lane] // self.chunk, whole))
             self.num_draws[lane] += size
             taken += size
 
@@ -98,7 +98,7 @@ class DrawWriter:
         """The last draws, which are no whole chunk yet, for readers; snapshots have what the run itself needs."""
         for lane, num_draws in enumerate(self.num_draws):
             if num_draws % self.chunk:
-                self._write(lane, num_draws // self.chunk, durable=durable)
+                self._write(lane, num_draws // self.chunk, self.buffers[lane], durable=durable)
 
     def publish(self, most: int | None = None, *, durable: bool = False) -> int:
         """Show readers the draws that every chain has, or at most so many; how many that are."""
@@ -117,8 +117,13 @@ class DrawWriter:
                 buffer[name] = np.zeros((each.shape[0], self.chunk, *each.shape[2:]), each.dtype)
             buffer[name][:, filled : filled + each.shape[1]] = each
 
-    def _write(self, lane: int, index: int, *, durable: bool) -> list[Path]:
-        values = self.buffers[lane]
+    def _write_whole(self, lane: int, index: int, values: Values) -> None:
+        """A chunk that will not change any more, so that it lasts."""
+        for path in self._write(lane, index, values, durable=False):
+            flush_file(path)
+        self.arrays.flush()
+
+    def _write(self, lane: int, index: int, values: Values, *, durable: bool) -> list[Path]:
         values = values | self.derive(lane, index * self.chunk, values)
         columns = self.arrays.layout.columns
         return [self.arrays.write(column, lane, index, values[column.path], durable=durable) for column in columns]
