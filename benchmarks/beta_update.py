@@ -51,13 +51,13 @@ def main() -> None:
     evaluate = evaluator(target, gradient=True)
     print("| N × chains | gradients alone, µs | moves and refreshment, µs | index and temperatures, µs | / moves |")
     print("|---|---|---|---|---|")
-    for num_particles, width in ((5, 1), (6, 2), (8, 2), (8, 4), (16, 2)):
+    for num_particles, width in ((5, 1), (8, 2), (12, 2), (12, 4), (16, 2)):
         parameters = untuned(pe.Tempered(0.0), 2, dense=True)
-        method = pe.IndexGibbs(num_particles, learned_base=base, parameters=parameters)
+        method = pe.IndexGibbs(num_particles, pe.HMC(2), learned_base=base, parameters=parameters)
 
         def gradients(key: Any, x: Any) -> Any:
             del key
-            return jax.lax.fori_loop(0, 5, lambda _, x: x + 1e-9 * jax.vmap(evaluate)(x).gradient_delta, x)
+            return jax.lax.fori_loop(0, 3, lambda _, x: x + 1e-9 * jax.vmap(evaluate)(x).gradient_delta, x)
 
         def moves(key: Any, chain: Any, method: Any = method) -> Any:
             state = chain.state
