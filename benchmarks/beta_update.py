@@ -3,7 +3,7 @@
 Two jitted loops, side by side in one process: the moves and refreshments of all pseudo-samples (gradients, and what HMC
 does with them), and the draw of index and temperatures with the weights. The bare gradients are a third, for scale.
 
-Run: python benchmarks/beta_update.py (half a minute).
+Run: python benchmarks/beta_update.py (two minutes).
 """
 
 import time
@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pseudo_extended as pe
+from pseudo_extended.generator import written_out
 from pseudo_extended.kernels.path_moves import evaluator, move, refresh
 from pseudo_extended.methods.index_parameters import untuned
 from pseudo_extended.path import on_path
@@ -29,7 +30,7 @@ def microseconds(step: Callable[[Any, Any], Any], start: Any) -> float:
     """Of one iteration of a jitted loop, the best of five."""
 
     def loop(state: Any) -> Any:
-        key = jax.random.key(0)
+        key = written_out(jax.random.key(0))  # as the programs of a run have it
         return jax.lax.fori_loop(0, NUM_ITERATIONS, lambda i, state: step(jax.random.fold_in(key, i), state), state)
 
     compiled = jax.jit(loop).lower(start).compile()
@@ -51,7 +52,7 @@ def main() -> None:
     evaluate = evaluator(target, gradient=True)
     print("| N × chains | gradients alone, µs | moves and refreshment, µs | index and temperatures, µs | / moves |")
     print("|---|---|---|---|---|")
-    for num_particles, width in ((5, 1), (8, 2), (12, 2), (12, 4), (16, 2)):
+    for num_particles, width in ((8, 2), (12, 2), (12, 4)):
         parameters = untuned(pe.Tempered(0.0), 2, dense=True)
         method = pe.IndexGibbs(num_particles, pe.HMC(2), learned_base=base, parameters=parameters)
 
