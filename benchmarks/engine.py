@@ -136,7 +136,7 @@ def overhead(directory: Path, quick: bool) -> Table:
     )
     mixture = pe.problems.twenty_modes("a").target
     rows: list[tuple[str, AbstractMethod | None, int]] = [
-        ("default", None, 2_000 if quick else 200_000),
+        ("default", None, 2_000 if quick else 100_000),
         ("pseudo-extended NUTS, N = 5", pe.PseudoExtended(pe.Tempered(1e-2), pe.NUTS(), 5), 1000 if quick else 5_000),
     ]
     for name, method, draws in rows:

@@ -16,9 +16,7 @@ def normalise(log_weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray
     >>> normalise(np.array([-1000.0, -1000.0, -np.inf]))
     array([0.5, 0.5, 0. ])
     """
-    weight = np.array(np.moveaxis(log_weight, -1, 0), float, order="C")  # NumPy is slow along a last axis that is short
-    weight = np.exp(weight - np.max(weight, axis=0))
-    return np.moveaxis(weight / np.sum(weight, axis=0), 0, -1)
+    return softmax(log_weight, axis=-1)
 
 
 def log_normalise(log_weight: Float[np.ndarray, "... particle"]) -> Float[np.ndarray, "... particle"]:
@@ -67,10 +65,9 @@ def draw_index(weight: Float[np.ndarray, "... particle"], uniform: Float[np.ndar
     >>> draw_index(np.array([[0.3, 0.7], [0.3, 0.7]]), np.array([0.2, 0.4]))
     array([0, 1])
     """
-    # With the pseudo-samples first: NumPy is several times slower along a last axis that is short.
-    cumulative = np.cumsum(np.ascontiguousarray(np.moveaxis(weight, -1, 0)), axis=0)
+    cumulative = np.cumsum(weight, axis=-1)
     # The last cumulative weight may be 1 - 1e-16: scale, so that no draw points beyond the last pseudo-sample.
-    return np.sum(cumulative <= uniform * cumulative[-1], axis=0)
+    return np.sum(cumulative <= (uniform * cumulative[..., -1])[..., None], axis=-1)
 
 
 def draw_rows(weight: Float[np.ndarray, "chain draw"], rng: np.random.Generator) -> Int[np.ndarray, "chain draw"]:

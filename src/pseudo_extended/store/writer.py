@@ -69,9 +69,10 @@ class DrawWriter:
             size = min(self.chunk - filled, count - taken)
             self._fill(lane, filled, {name: each[:, taken : taken + size] for name, each in values.items()})
             if filled + size == self.chunk:
-                whole, self.buffers[lane] = self.buffers[lane], {}
+                index = self.num_draws[lane] // self.chunk
                 self.disk.make_room(2 * len(self.buffers))
-                self.disk.give(partial(self._write_whole, lane, self.num_draws[lane] // self.chunk, whole))
+                self.disk.give(partial(self._write_whole, lane, index, self.buffers[lane]))
+                self.buffers[lane] = {}  # only now: a disk that refused before says so here, and nothing is lost
             self.num_draws[lane] += size
             taken += size
 
