@@ -1,7 +1,8 @@
 """What drawing the index and the temperatures costs, next to the gradients of a step, for the 20-mode mixture.
 
-Two jitted loops, side by side in one process: the moves and refreshments of all pseudo-samples (gradients, and what HMC
-does with them), and the draw of index and temperatures with the weights. The bare gradients are a third, for scale.
+Three jitted loops, in turn in one process: the bare gradients of a step, the moves and refreshments of all pseudo-samples
+(the same gradients, and what HMC does with them), and the draw of index and temperatures with the weights. Microseconds
+are the least of all rounds, ratios the median of the rounds'.
 
 Run: python benchmarks/beta_update.py (two minutes).
 """
@@ -23,23 +24,25 @@ from pseudo_extended.precision import double_precision
 from pseudo_extended.warmup.learned_base import mixture_base, pad_components
 from pseudo_extended.warmup.modes import Modes
 
-NUM_ITERATIONS = 20_000
+NUM_ITERATIONS = 5_000
+ROUNDS = 30
 
 
-def microseconds(step: Callable[[Any, Any], Any], start: Any) -> float:
-    """Of one iteration of a jitted loop, the best of five."""
+def looping(step: Callable[[Any, Any], Any], start: Any) -> Callable[[], float]:
+    """Microseconds of one iteration of a jitted loop, each time it is called."""
 
     def loop(state: Any) -> Any:
         key = written_out(jax.random.key(0))  # as the programs of a run have it
         return jax.lax.fori_loop(0, NUM_ITERATIONS, lambda i, state: step(jax.random.fold_in(key, i), state), state)
 
     compiled = jax.jit(loop).lower(start).compile()
-    times = []
-    for _ in range(5):
+
+    def run() -> float:
         began = time.perf_counter()
         jax.block_until_ready(compiled(start))
-        times.append(time.perf_counter() - began)
-    return 1e6 * min(times) / NUM_ITERATIONS
+        return 1e6 * (time.perf_counter() - began) / NUM_ITERATIONS
+
+    return run
 
 
 def main() -> None:
@@ -50,8 +53,8 @@ def main() -> None:
     base = jax.tree.map(jnp.asarray, pad_components(mixture_base(modes, means, 40)))
     target = problem.target.with_base(base)
     evaluate = evaluator(target, gradient=True)
-    print("| N × chains | gradients alone, µs | moves and refreshment, µs | index and temperatures, µs | / moves |")
-    print("|---|---|---|---|---|")
+    print("| N × chains | gradients alone | moves and refreshment | index and temperatures | / moves | / gradients alone |")
+    print("|---|---|---|---|---|---|")
     for num_particles, width in ((8, 2), (12, 2), (12, 4)):
         parameters = untuned(pe.Tempered(0.0), 2, dense=True)
         method = pe.IndexGibbs(num_particles, pe.HMC(2), learned_base=base, parameters=parameters)
@@ -80,12 +83,15 @@ def main() -> None:
         x = jnp.asarray(means[:num_particles])
         chain = method.init(jax.random.key(0), problem.target, x)
         chains, xs = (jax.tree.map(lambda leaf: jnp.stack([leaf] * width), part) for part in (chain, x))  # noqa: B023
-        bare, moving, drawing = (
-            microseconds(many(step), start)
-            for step, start in ((gradients, xs), (moves, chains), (temperatures, chains))
-        )
+        loops = [
+            looping(many(step), start) for step, start in ((gradients, xs), (moves, chains), (temperatures, chains))
+        ]
+        rounds = np.array([[loop() for loop in loops] for _ in range(ROUNDS)])
+        bare, moving, drawing = np.min(rounds, axis=0)
+        ratios = np.median(rounds[:, 2:] / rounds[:, :2], axis=0)
         print(
-            f"| {num_particles} × {width} | {bare:.1f} | {moving:.1f} | {drawing:.1f} | {drawing / moving:.0%} |",
+            f"| {num_particles} × {width} | {bare:.1f} | {moving:.1f} | {drawing:.1f} "
+            f"| {ratios[1]:.0%} | {ratios[0]:.0%} |",
             flush=True,
         )
 

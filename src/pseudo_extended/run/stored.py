@@ -145,14 +145,8 @@ class Stored(Recorder):
         if not force and (began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * cost) or disk.is_busy):
             return
         self.disk_before = disk.seconds
-        changed = [lane for lane in lanes if lane.done != self.saved.get(lane.index, 0)]
         with self.lock:
-            for lane in changed:
-                assert lane.chain is not None
-                if self.writer.num_draws[lane.index] != max(lane.done - self.writer.num_warmup, 0):
-                    continue  # an exception came between two halves of a step: the snapshot before it holds
-                self.writer.save(lane.index, lane.done, chain_leaves(lane.chain))
-                self.saved[lane.index] = lane.done
+            changed = self._save(lanes)
             if changed and (force or began - self.published >= SECONDS_BETWEEN_VIEWS):
                 self.writer.publish()
                 self.published = began
@@ -171,11 +165,22 @@ class Stored(Recorder):
 
     def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
         """Everything to the disk, and into the manifest how it ended."""
-        self.commit(lanes, force=True)
         with self.lock:
+            self._save(lanes)
             num_draws = self.writer.publish(most, durable=True)
             self.writer.disk.wait()
             self.store.write(num_draws=num_draws, stopped=stopped)
+
+    def _save(self, lanes: list[Lane]) -> bool:
+        """Snapshots of the lanes that went on since their last one; whether there are any."""
+        changed = [lane for lane in lanes if lane.done != self.saved.get(lane.index, 0)]
+        for lane in changed:
+            assert lane.chain is not None
+            if self.writer.num_draws[lane.index] != max(lane.done - self.writer.num_warmup, 0):
+                continue  # an exception came between two halves of a step: the snapshot before it holds
+            self.writer.save(lane.index, lane.done, chain_leaves(lane.chain))
+            self.saved[lane.index] = lane.done
+        return bool(changed)
 
 
 def _derive(

@@ -40,6 +40,8 @@ class DrawWriter:
         self.chunk = layout.chunk
         self.buffers: list[Values] = [{} for _ in range(layout.num_lanes)]
         self.num_draws: list[int] = [0] * layout.num_lanes
+        self._shown: list[int] = [0] * layout.num_lanes
+        """Draws of each lane with a tail that is in the files."""
         self.disk = Disk()
 
     def recover(self, lane: int) -> Recovered:
@@ -98,8 +100,9 @@ class DrawWriter:
     def show_tails(self, *, durable: bool = False) -> None:
         """The last draws, which are no whole chunk yet, for readers; snapshots have what the run itself needs."""
         for lane, num_draws in enumerate(self.num_draws):
-            if num_draws % self.chunk:
+            if num_draws % self.chunk and (durable or self._shown[lane] != num_draws):
                 self._write(lane, num_draws // self.chunk, self.buffers[lane], durable=durable)
+                self._shown[lane] = num_draws
 
     def publish(self, most: int | None = None, *, durable: bool = False) -> int:
         """Show readers the draws that every chain has, or at most so many; how many that are."""
