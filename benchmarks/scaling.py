@@ -2,8 +2,8 @@
 
 Microseconds of a draw of one chain (all its pseudo-samples), measured in one process on one core after compilation, as
 the difference between a long run and a short one of the same shape, so that the pilot and fixed costs cancel; beside
-each, the microseconds of the bare gradients that such a draw needs (its leapfrog steps and the refreshment), vectorised
-in the same way. Their ratio is the overhead of everything else.
+each, the microseconds of the bare gradients that such a draw needs (its leapfrog steps, as many as the default takes in
+that dimension, and the refreshment), vectorised in the same way. Their ratio is the overhead of everything else.
 
 Run: python benchmarks/scaling.py (some ten minutes); writes output/scaling.png and prints Markdown.
 """
@@ -18,10 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import pseudo_extended as pe
+from pseudo_extended.methods.index_parameters import kernel_for
 from pseudo_extended.precision import double_precision
 
-NUM_STEPS = 4
-SHORT, LONG = 200, 1200
+SHORT = 200
+MORE = 16_000
+"""Draws of all chains together by which a long run is longer."""
 
 
 class Point(NamedTuple):
@@ -41,11 +43,12 @@ def log_density(x: jax.Array) -> jax.Array:
     )
 
 
-def seconds_of(run: Callable[[int], pe.Result]) -> float:
-    """Seconds of one draw of all chains: the slope between two lengths, the best of three."""
+def seconds_of(run: Callable[[int], pe.Result], more: int) -> float:
+    """Seconds of one draw of all chains: the slope between two lengths, each the best of four, in turn."""
     run(SHORT)
-    short, long = (min(run(draws).seconds["run"] for _ in range(3)) for draws in (SHORT, LONG))
-    return (long - short) / (LONG - SHORT)
+    times = [[run(draws).seconds["run"] for draws in (SHORT, SHORT + more)] for _ in range(4)]
+    short, long = np.min(times, axis=0)
+    return (long - short) / more
 
 
 def bare(dim: int, batch: int, num_gradients: int) -> float:
@@ -79,16 +82,17 @@ def normal_number() -> float:
     return 1e9 * min(times) / 800_000
 
 
-def measure(dim: int = 10, num_particles: int = 8, chains: int = 4) -> tuple[float, float]:
+def measure(dim: int = 10, num_particles: int = 12, chains: int = 4) -> tuple[float, float]:
     """Microseconds of a draw of one chain, and of its bare gradients."""
-    method = pe.IndexGibbs(num_particles, pe.HMC(NUM_STEPS))
+    kernel = kernel_for(dim)
+    method = pe.IndexGibbs(num_particles, kernel)
     target = pe.Target(log_density, np.zeros(dim), base=pe.Normal(0.0, 2.0))
 
     def run(draws: int) -> pe.Result:
         return pe.sample(target, method=method, draws=draws, warmup=100, chains=chains, cores=1, seed=0, progress=False)
 
-    draw = seconds_of(run) / chains
-    gradients = bare(dim, method.width * num_particles, NUM_STEPS + 1) / method.width
+    draw = seconds_of(run, MORE // chains) / chains
+    gradients = bare(dim, method.width * num_particles, kernel.num_steps + 1) / method.width
     return 1e6 * draw, 1e6 * gradients
 
 
