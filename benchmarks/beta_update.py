@@ -1,8 +1,8 @@
 """What drawing the index and the temperatures costs, next to the gradients of a step, for the 20-mode mixture.
 
-Three jitted loops, in turn in one process: the bare gradients of a step, the moves and refreshments of all pseudo-samples
-(the same gradients, and what HMC does with them), and the draw of index and temperatures with the weights. Microseconds
-are the least of all rounds, ratios the median of the rounds'.
+Three jitted loops, in turn in one process: the bare gradients of a step, the moves and refreshments of all
+pseudo-samples (the same gradients, and what HMC does with them), and the draw of index and temperatures with the
+weights. Microseconds are the least of all rounds, ratios the median of the rounds'.
 
 Run: python benchmarks/beta_update.py (two minutes).
 """
@@ -53,7 +53,7 @@ def main() -> None:
     base = jax.tree.map(jnp.asarray, pad_components(mixture_base(modes, means, 40)))
     target = problem.target.with_base(base)
     evaluate = evaluator(target, gradient=True)
-    print("| N × chains | gradients alone | moves and refreshment | index and temperatures | / moves | / gradients alone |")
+    print("| N × chains | gradients | moves and refreshment | index and temperatures | / moves | / gradients |")
     print("|---|---|---|---|---|---|")
     for num_particles, width in ((8, 2), (12, 2), (12, 4)):
         parameters = untuned(pe.Tempered(0.0), 2, dense=True)

@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import os
 import sys
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -17,7 +18,7 @@ from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
 from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError
 
-app = typer.Typer(help=__doc__, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 StorePath = Annotated[Path, typer.Argument(help="The directory of the run, such as run.zarr.")]
 TargetName = Annotated[
@@ -34,6 +35,22 @@ OtherVersions = Annotated[
     bool, typer.Option("--other-versions", help="Go on although JAX or another package has changed since.")
 ]
 REFUSALS = (StoreError, StoreInUseError, StoreVersionError, TimeoutError)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"pseudo-extended {version('pseudo-extended')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    show_version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """What a store holds, going on with it, and the paper's experiments."""
+    del show_version
 
 
 @app.command()

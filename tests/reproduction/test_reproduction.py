@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import version
 from types import SimpleNamespace
 
 import numpy as np
@@ -281,6 +282,7 @@ def test_all_of_it_on_a_tiny_budget(tmp_path, monkeypatch, data_directory):
 class TestCommand:
     def test_list_refusals_and_rendering(self, tmp_path):
         runner = CliRunner()
+        assert runner.invoke(cli.app, ["--version"]).output == f"pseudo-extended {version('pseudo-extended')}\n"
         listed = runner.invoke(cli.app, ["reproduce", "list"])
         assert "table1" in listed.output
         assert "20 × 50,000" in listed.output
