@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import pseudo_extended as pe
 from pseudo_extended.cli import app
 from pseudo_extended.run import recorder, stored
+from pseudo_extended.store import DrawWriter
 from tests.execution import victim
 from tests.execution.test_kill import assert_same
 
@@ -146,6 +147,29 @@ def test_a_method_with_a_function_must_come_again(tmp_path):
     other = pe.PseudoExtended(pe.Density(lambda x: -0.2 * jnp.sum(x**2)), pe.HMC(2), 2)
     with pytest.raises(pe.StoreError, match=r"method differs .*: the function that it holds is another"):
         pe.extend(path, victim.log_density, 10, method=other, progress=False)
+
+
+def test_a_disk_that_is_always_busy_with_chunks_does_not_put_off_snapshots(tmp_path, monkeypatch):
+    write = DrawWriter._write_whole
+
+    def slowly(self, *args):
+        time.sleep(0.02)
+        write(self, *args)
+
+    monkeypatch.setattr(DrawWriter, "_write_whole", slowly)
+    monkeypatch.setattr(stored, "CHUNK_BYTES", 2**12)
+    monkeypatch.setattr(stored, "LEAST_SECONDS", 0.0)
+    path, seen = tmp_path / "run.zarr", []
+
+    def callback(run):
+        del run
+        seen.extend(path.glob("engine/lane-0.[ab]"))
+        return bool(seen)
+
+    run = RUN | {"draws": 50_000, "chains": 1}
+    result = pe.sample(victim.log_density, np.zeros(2), store=path, callback=callback, **run)
+    assert result.stopped == "callback"
+    assert result.num_draws < 50_000
 
 
 @pytest.mark.slow

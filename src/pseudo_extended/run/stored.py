@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import partial
 from typing import Any
 
@@ -97,7 +98,10 @@ class Stored(Recorder):
         self.writer = DrawWriter(arrays, store.snapshots, num_warmup, derive)
         self.saved: dict[int, int] = {}
         self.last = self.published = time.monotonic()
-        self.cost, self.disk_before = 0.0, 0.0
+        self.cost = 0.0
+        """Of the last commit, on the run's thread."""
+        self.committing: tuple[Future[float], Future[float]] | None = None
+        """The seconds of the disk's thread when it began with the last commit, and when it ended."""
 
     @property
     def num_draws(self) -> int:
@@ -141,15 +145,15 @@ class Stored(Recorder):
     def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
         """Snapshots of the lanes that went on, and, less often, the new number of draws for readers."""
         began, disk = time.monotonic(), self.writer.disk
-        cost = self.cost + disk.seconds - self.disk_before
-        if not force and (began - self.last < max(LEAST_SECONDS, SHARE_OF_TIME * cost) or disk.is_busy):
+        if not force and not self._is_time(began):
             return
-        self.disk_before = disk.seconds
         with self.lock:
+            before = disk.mark()
             changed = self._save(lanes)
             if changed and (force or began - self.published >= SECONDS_BETWEEN_VIEWS):
                 self.writer.publish()
                 self.published = began
+            self.committing = before, disk.mark()
         if force:
             disk.wait()
         self.last = time.monotonic()
@@ -170,6 +174,16 @@ class Stored(Recorder):
             num_draws = self.writer.publish(most, durable=True)
             self.writer.disk.wait()
             self.store.write(num_draws=num_draws, stopped=stopped)
+
+    def _is_time(self, now: float) -> bool:
+        """Whether the last commit has ended, and was long enough ago; chunks on their way to the disk do not count."""
+        cost = self.cost
+        if self.committing is not None:
+            before, after = self.committing
+            if not after.done():
+                return False
+            cost += after.result() - before.result()
+        return now - self.last >= max(LEAST_SECONDS, SHARE_OF_TIME * cost)
 
     def _save(self, lanes: list[Lane]) -> bool:
         """Snapshots of the lanes that went on since their last one; whether there are any."""

@@ -30,6 +30,10 @@ class Disk:
         self._raise_failure()
         self._pending.append(self._thread.submit(self._do, work))
 
+    def mark(self) -> "Future[float]":
+        """`seconds`, when all is done that was given before."""
+        return self._thread.submit(lambda: self.seconds)
+
     def make_room(self, most: int) -> None:
         """Wait until at most so many things are still to be done: what they hold is in memory."""
         while self.is_busy and len(self._pending) > most:
