@@ -22,7 +22,7 @@ from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
 from pseudo_extended.kernels.path_moves import evaluator
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.annealing import Annealed, anneal
-from pseudo_extended.warmup.learned_base import broad_base, mixed, mixture_base, pad_components, refit
+from pseudo_extended.warmup.learned_base import SHELLS, broad_base, mixed, mixture_base, pad_components, refit
 from pseudo_extended.warmup.mode_search import DENSE_UP_TO, MAX_MODES, MAX_UNSEEN, ModeSearch
 
 NUM_POINTS = 256
@@ -140,7 +140,7 @@ def prepare_path(
         notes.extend(pilot.says() for pilot in refitted)
         best = choose([best, *refitted])
     notes.append(f"chosen: {best.name}.")
-    base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > 2 else 2)
+    base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > len(SHELLS) else 1)
     return PreparedPath(base, best.annealed, tuple(notes))
 
 

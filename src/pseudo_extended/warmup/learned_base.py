@@ -13,8 +13,9 @@ INFLATION = 1.5
 """Components are wider than what they were fitted to, in variance: a base must not be narrower than its target."""
 BROAD_SHARE = 0.2
 """The broad part of a mixture: it reaches what no component does."""
-FAR_SHARE, FAR_SCALE = 0.1, 2.5
-"""A tenth of the broad part is this much wider still, for heavy tails."""
+SHELLS = ((1.0, 0.8), (2.5, 0.13), (6.25, 0.05), (15.625, 0.02))
+"""Scales and shares of the broad part: about a Student t. Where the target has the heavier tails, pseudo-samples go
+there seldom and stay long, and the error of an estimate does not show it; draws from the base go there at once."""
 
 
 def broad_base(modes: Modes) -> NormalMixture:
@@ -75,7 +76,7 @@ def refit(base: NormalMixture, points: Float[np.ndarray, "point d"], *, is_broad
     dense = base.scales.ndim == 3
     if is_broad:
         return moments_base(points, dense=dense)
-    num_modes = base.num_components - 2
+    num_modes = base.num_components - len(SHELLS)
     dim = base.means.shape[1]
     shares = _shares(base, points)
     share = shares[:, :num_modes]
@@ -134,7 +135,8 @@ def pad_components(base: NormalMixture, multiple: int = 8) -> NormalMixture:
 
 def _broad(mean: Float[np.ndarray, " d"], covariance: np.ndarray) -> NormalMixture:
     scale = _factor(covariance[None])[0]
-    return NormalMixture([mean, mean], np.stack([scale, FAR_SCALE * scale]), [1 - FAR_SHARE, FAR_SHARE])
+    factors, shares = np.transpose(SHELLS)
+    return NormalMixture(np.tile(mean, (len(SHELLS), 1)), np.multiply.outer(factors, scale), shares)
 
 
 def _factor(covariance: np.ndarray) -> np.ndarray:
