@@ -62,12 +62,20 @@ def effective_number(weight: Float[np.ndarray, "... particle"]) -> Float[np.ndar
 def draw_index(weight: Float[np.ndarray, "... particle"], uniform: Float[np.ndarray, "..."]) -> Int[np.ndarray, "..."]:
     """One index a draw, with the probabilities of its weights, from one uniform number each.
 
-    >>> draw_index(np.array([[0.3, 0.7], [0.3, 0.7]]), np.array([0.2, 0.4]))
+    The weights need not sum to one. All draws at once, one pseudo-sample after the other: NumPy is slow along an axis
+    that is short, and a store does this for every draw.
+
+    >>> draw_index(np.array([[0.3, 0.7], [3.0, 7.0]]), np.array([0.2, 0.4]))
     array([0, 1])
     """
-    cumulative = np.cumsum(weight, axis=-1)
-    # The last cumulative weight may be 1 - 1e-16: scale, so that no draw points beyond the last pseudo-sample.
-    return np.sum(cumulative <= (uniform * cumulative[..., -1])[..., None], axis=-1)
+    columns = np.moveaxis(weight, -1, 0)
+    # The very sum that is compared below, or rounding might let a draw point beyond the last pseudo-sample.
+    goal = uniform * sum(columns[1:], start=columns[0])
+    upto, index = np.zeros(goal.shape), np.zeros(goal.shape, int)
+    for column in columns:
+        upto += column
+        index += upto <= goal
+    return index
 
 
 def draw_rows(weight: Float[np.ndarray, "chain draw"], rng: np.random.Generator) -> Int[np.ndarray, "chain draw"]:

@@ -267,9 +267,9 @@ class IndexGibbs(AbstractPreparedMethod):
         carried = state.points.log_density(jnp.ones_like(state.t))[state.carrier]
         statistics = {
             "lp": carried,
-            "beta": info.beta,
             "index": jnp.argmax(info.carrier),
             # In single precision: for tables of rates only, and every byte of a draw goes to the store.
+            "beta": info.beta.astype(jnp.float32),
             "move_acceptance": info.move.acceptance_rate.astype(jnp.float32),
             "refresh_acceptance": info.refresh_rate.astype(jnp.float32),
         }

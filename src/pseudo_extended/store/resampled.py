@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
-from pseudo_extended.weights import draw_index, normalise
+from pseudo_extended.weights import draw_index
 
 
 def resample_particles(
@@ -21,7 +21,8 @@ def resample_particles(
     """Which pseudo-sample stands for each draw, by its weight; `first` is the number of the first draw."""
     num_draws = log_weight.shape[1]
     uniform = np.stack([_uniforms(seed, int(chain), first, num_draws) for chain in chains])
-    return draw_index(normalise(log_weight), uniform)
+    top = np.max(log_weight, axis=-1, keepdims=True)
+    return draw_index(np.exp(log_weight - top), uniform)
 
 
 def constrainer(target: Target, num_points: int) -> Callable[[Float[np.ndarray, "point d"]], list[np.ndarray]]:

@@ -39,6 +39,8 @@ class DrawWriter:
         layout = arrays.layout
         self.chunk = layout.chunk
         self.buffers: list[Values] = [{} for _ in range(layout.num_lanes)]
+        self._spare: list[Values] = []
+        """Buffers whose chunk is written: fresh memory costs as much as the copy into it."""
         self.num_draws: list[int] = [0] * layout.num_lanes
         self._shown: list[int] = [0] * layout.num_lanes
         """Draws of each lane with a tail that is in the files."""
@@ -116,6 +118,8 @@ class DrawWriter:
 
     def _fill(self, lane: int, filled: int, values: Values) -> None:
         buffer = self.buffers[lane]
+        if not buffer and self._spare:
+            buffer = self.buffers[lane] = self._spare.pop()
         for name, each in values.items():
             if name not in buffer:
                 buffer[name] = np.zeros((each.shape[0], self.chunk, *each.shape[2:]), each.dtype)
@@ -126,6 +130,7 @@ class DrawWriter:
         for path in self._write(lane, index, values, durable=False):
             flush_file(path)
         self.arrays.flush()
+        self._spare.append(values)
 
     def _write(self, lane: int, index: int, values: Values, *, durable: bool) -> list[Path]:
         values = values | self.derive(lane, index * self.chunk, values)
