@@ -114,3 +114,15 @@ def test_nan_with_weight_is_seen():
     estimate = estimates.mean(values, WEIGHTS)
     assert np.isnan(estimate.value[0])
     assert np.isfinite(estimate.value[1])
+
+
+def test_an_error_that_underflows_is_not_zero():
+    """An event that only points of weight 1e-200 have met: its error is not known, and certainly not nothing."""
+    weights = np.concatenate([WEIGHTS, np.full((CHAINS, DRAWS, 1), 1e-200)], axis=2)
+    met = np.zeros(weights.shape)
+    met[0, 3, -1] = 1.0
+    value, error, ess = estimates.mean(met, weights)
+    assert 0 < value < 1e-200
+    assert np.isnan(error)
+    assert np.isnan(ess)
+    assert estimates.mean(np.ones(weights.shape), weights).standard_error < 1e-12  # f that is constant has no error

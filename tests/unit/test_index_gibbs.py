@@ -208,6 +208,12 @@ class TestRun:
         assert np.all(result.mean().ess >= 500)
         np.testing.assert_array_equal(short_run(draws=result.num_draws).unconstrained, result.unconstrained)
 
+    def test_target_ess_that_is_not_reached_is_said(self, short_run):
+        result = short_run(target_ess=1e6, draws=400)
+        assert result.stopped is None
+        assert result.warnings[0].startswith("target_ess = 1e+06 was not reached")
+        assert "draws = 400" in result.warnings[0]
+
     def test_time_limit_keeps_the_draws(self, short_run):
         result = short_run(time_limit=1.0)
         assert result.stopped == "time_limit"

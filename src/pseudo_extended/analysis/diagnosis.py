@@ -46,7 +46,7 @@ def diagnose_evidence(statistics: dict[str, np.ndarray]) -> list[str]:
         if terms.shape[1] >= 100 and np.max(softmax(terms, axis=1)) > 0.1:
             return [
                 "log_evidence rests on a few draws, and its error cannot be trusted: some part of the ladder was "
-                "hardly visited; run longer, or put more betas there (mostly near 0)."
+                "hardly visited; run longer, give a base closer to the target, or, where you gave betas, more of them."
             ]
     return []
 
@@ -66,7 +66,8 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
     if diverging > non_finite:
         sentences.append(
             f"{diverging} of {num_draws} draws after warm-up diverged: the step size is too large for some part of "
-            "the extended target; give the kernel a higher target_acceptance, such as pe.HMC(target_acceptance=0.95)."
+            "the extended target; give the method a kernel with a higher target_acceptance, such as "
+            "kernel=pe.HMC(target_acceptance=0.95)."
         )
     if non_finite:
         sentences.append(
@@ -120,7 +121,7 @@ def _mixing(
                 "They have not mixed, and no error in this summary can be trusted: more draws, starts far apart, or a "
                 "base of your own may help."
                 if r_hat[worst] > 1.1
-                else "Run longer: the errors are probably somewhat too small."
+                else "Run longer: the errors are too small, and by a lot where the target has long arms or tails."
             )
         )
     fewest = int(np.argmin(np.nan_to_num(ess, nan=np.inf)))

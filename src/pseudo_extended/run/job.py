@@ -5,9 +5,6 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-import numpy as np
-
-from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.compiled import seconds_compiling
 from pseudo_extended.precision import in_double_precision
@@ -16,14 +13,19 @@ from pseudo_extended.run.cluster import Cluster
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.lanes import Lane, make_lanes
 from pseudo_extended.run.loop import Ended, Loop, Plan
-from pseudo_extended.run.outcome import build_result, explain_no_draws, explaining_full_disk, keeping_what_is_stored
+from pseudo_extended.run.outcome import (
+    build_result,
+    explain_no_draws,
+    explaining_full_disk,
+    keeping_what_is_stored,
+    least_ess,
+)
 from pseudo_extended.run.preparing import Job, Ready, prepare
 from pseudo_extended.run.program import capacity_for, lane_shapes
 from pseudo_extended.run.progress import Reporter, reporter
 from pseudo_extended.run.recorder import Memory, Recorder
 from pseudo_extended.run.stored import Stored
 from pseudo_extended.run.workers import Threads, Workers
-from pseudo_extended.weights import whole_weights
 
 
 def carry_out(job: Job, control: Control) -> Result:
@@ -118,6 +120,4 @@ def _run(
 
 def _has_ess(recorder: Recorder, target_ess: float, num_draws: int) -> bool:
     """Whether the mean of every coordinate, on the unconstrained space, has the effective sample size asked for."""
-    record = recorder.collect(num_draws)
-    weights = whole_weights(record.log_weight, record.log_importance)
-    return bool(np.all(estimates.mean(record.x, weights).ess >= target_ess))
+    return least_ess(recorder.collect(num_draws)) >= target_ess

@@ -4,18 +4,23 @@ import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
+from pseudo_extended.analysis import estimates
 from pseudo_extended.analysis.result import Result
 from pseudo_extended.run.loop import Ended
 from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
-from pseudo_extended.run.recorder import Recorder
+from pseudo_extended.run.recorder import Collected, Recorder
 from pseudo_extended.store import Store
+from pseudo_extended.weights import whole_weights
 
 
 def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, seconds: dict[str, float]) -> Result:
     """Of the draws that every chain has."""
     found = recorder.collect(ended.most)
     store = job.store
+    doubts = (*job.doubts, *complaints(job.target), *_unmet(job, found, ended))
     return Result(
         target=job.target,
         unconstrained=found.x,
@@ -26,11 +31,29 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         seed=job.draws.seed,
         seconds=seconds,
         stopped=ended.stopped,
-        doubts=(*job.doubts, *complaints(job.target)),
+        doubts=doubts,
         notes=(*ready.notes, *recorder.sentences),
         store=None if store is None else str(store.root),
         thinned=found.thinned,
     )
+
+
+def _unmet(job: Job, found: Collected, ended: Ended) -> list[str]:
+    """A sentence if the run was to go on until an effective sample size that it does not have."""
+    wanted = job.draws.target_ess
+    if wanted is None or ended.stopped in ("enough", "running"):
+        return []
+    least = least_ess(found)
+    if least >= wanted:
+        return []
+    limit = "the run ended before" if ended.stopped else f"draws = {job.draws.draws} were not enough: give more"
+    return [f"target_ess = {wanted:g} was not reached, the effective sample size is {least:.0f}: {limit}."]
+
+
+def least_ess(found: Collected) -> float:
+    """The smallest effective sample size of the means of the coordinates, on the unconstrained space."""
+    weights = whole_weights(found.log_weight, found.log_importance)
+    return float(np.min(estimates.mean(found.x, weights).ess))
 
 
 def explain_no_draws(job: Job, stopped: str | None) -> BaseException:

@@ -33,7 +33,7 @@ def _check_density(target: Target, name: str, function: Callable[[Any], Any]) ->
         dtype = target.check_density(name, function)
     except Exception as error:
         shapes = ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in target.parameters)
-        error.add_note(f"pseudo-extended called {name} with a position of {shapes}, in double precision.")
+        error.add_note(f"pseudo-extended called {name} with a position like init, of {shapes}, in double precision.")
         raise
     if dtype != jnp.float64:
         return [f"{name} returns {dtype}: it is computed in low precision somewhere, which limits step sizes."]

@@ -3,6 +3,7 @@
 Then once more, from points of a pilot.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -146,7 +147,8 @@ class ModeSearch:
         # such place, as the curvature at most of them says, or at the most visited ones: many places may be one mode.
         curvatures = self._curvatures(places[: 2 * MAX_MODES])
         diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # of a coordinate that is flat at every place
             width = np.where(diagonal > 0, diagonal, np.nan) ** -0.5
             visited = np.repeat(width, hits[: len(width)], axis=0)
             local = np.fmax(np.nanmedian(width, axis=0), np.nanmedian(visited, axis=0))
