@@ -22,7 +22,7 @@ from pseudo_extended.methods.index_parameters import kernel_for
 from pseudo_extended.precision import double_precision
 
 SHORT = 200
-MORE = 16_000
+MORE = 8_000
 """Draws of all chains together by which a long run is longer."""
 
 
