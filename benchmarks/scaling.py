@@ -44,9 +44,9 @@ def log_density(x: jax.Array) -> jax.Array:
 
 
 def seconds_of(run: Callable[[int], pe.Result], more: int) -> float:
-    """Seconds of one draw of all chains: the slope between two lengths, each the best of four, in turn."""
+    """Seconds of one draw of all chains: the slope between two lengths, each the best of three, in turn."""
     run(SHORT)
-    times = [[run(draws).seconds["run"] for draws in (SHORT, SHORT + more)] for _ in range(4)]
+    times = [[run(draws).seconds["run"] for draws in (SHORT, SHORT + more)] for _ in range(3)]
     short, long = np.min(times, axis=0)
     return (long - short) / more
 
