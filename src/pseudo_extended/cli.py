@@ -43,13 +43,13 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=__doc__)
 def main(
     show_version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version and leave.")
     ] = False,
 ) -> None:
-    """What a store holds, going on with it, and the paper's experiments."""
+    """Options of the command itself."""
     del show_version
 
 

@@ -54,9 +54,10 @@ def mean(values: Values, weights: Weights) -> Estimate:
     """E[f]."""
     value, error = mean_value(values, weights), standard_error(contributions(values, weights))
     variance_of_f = mean_value((values - value) ** 2, weights)
-    # f is not constant, but where it changes the weights are so small that the error has underflowed: nobody knows it.
-    error = np.where((error == 0) & (variance_of_f > (1e-12 * value) ** 2), np.nan, error)[()]
     with np.errstate(divide="ignore", invalid="ignore"):
+        # f is not constant, but where it changes the weights are so small that its error has underflowed: not known.
+        varies = np.sqrt(variance_of_f) > 1e-12 * np.abs(value)  # more than by rounding
+        error = np.where((error == 0) & varies, np.nan, error)[()]
         return Estimate(value, error, variance_of_f / error**2)
 
 
