@@ -232,7 +232,14 @@ class TestCells:
         assert np.isneginf(boxed.log_density(np.array([10.5, 0.0])))
         assert boxed.log_density(np.array([9.0, 9.0])) == bench.target.log_density(np.array([9.0, 9.0]))
         machine = bench_of("boltzmann-6")
-        assert len(setup_of("st", "boltzmann-6", machine, 10).method.betas) == 1000
+        ladders = [setup_of(name, "boltzmann-6", machine, 10).method.betas for name in ("st", "st-equal")]
+        assert [len(betas) for betas in ladders] == [1000, 1000]
+        np.testing.assert_allclose(np.diff(ladders[1]), 1 / 999)
+        assert np.diff(ladders[0])[0] < 0.2 / 999
+        assert (
+            setup_of("ais-equal", "boltzmann-6", machine, 10).method.describe()
+            != setup_of("ais", "boltzmann-6", machine, 10).method.describe()
+        )
         assert setup_of("gs", "boltzmann-6", machine, 10).method.step_size == 0.5
 
     def test_scores_vanish_at_the_truth(self):

@@ -3,6 +3,8 @@
 One short run serves most tests; exact ones build a Result from numbers of their own.
 """
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -144,6 +146,14 @@ class TestTables:
         assert "theta[Choate, 2001]" in text
         for sentence in result.warnings:
             assert f"! {sentence}" in text
+        assert "log evidence" not in text
+
+    def test_repr_has_the_evidence(self, result):
+        terms = np.random.default_rng(0).normal(size=(CHAINS, DRAWS, 1))
+        statistics = result.statistics | {"evidence_top": terms, "evidence_bottom": 0 * terms}
+        with_evidence = dataclasses.replace(result, statistics=statistics)
+        value, error, _ = with_evidence.log_evidence
+        assert f"log evidence: {value:.3f} ± {error:.3f}" in repr(with_evidence)
 
     def test_covariance_is_in_the_order_of_the_labels(self, result):
         covariance = result.covariance()

@@ -285,6 +285,8 @@ class Result:
             .map(lambda number: f"{number:.4g}")
             .to_string(max_rows=20),
         ]
+        if "evidence_top" in self.statistics:
+            lines.append(f"log evidence: {self.log_evidence.value:.3f} ± {self.log_evidence.standard_error:.3f}")
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
 
     @cached_property

@@ -105,7 +105,7 @@ class EquiEnergy(AbstractMethod):
         self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @classmethod
-    def kou_2006(cls, *, burn_in: int = 50_000, head_start: int = 50_000) -> "EquiEnergy":
+    def kou_2006(cls, *, burn_in: int = 50_000, head_start: int = 50_000, width: int = 4) -> "EquiEnergy":
         """The settings published for the 20-mode mixture, with *normalised* weights: min h is 0.2264 and 0.2154 there.
 
         `burn_in` and `head_start` are not known for sure.
@@ -122,6 +122,7 @@ class EquiEnergy(AbstractMethod):
             burn_in=burn_in,
             head_start=head_start,
             ring_capacity=20_000,
+            width=width,
         )
 
     @property

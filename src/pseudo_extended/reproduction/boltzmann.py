@@ -15,10 +15,12 @@ from pseudo_extended.reproduction.setups import fitted_base
 
 OURS, AUTHORS = "boltzmann-28", "boltzmann-authors"
 FIXED = tuple(f"pe-5-0.{k}" for k in range(1, 10))
-METHODS = ("hmc", "ais", "st", "gs", "gs-gibbs", "pe-2", "pe-5", "pe-5-wide", *FIXED, "default")
+METHODS = (
+    "hmc", "ais", "ais-equal", "st", "st-equal", "gs", "gs-gibbs", "pe-2", "pe-5", "pe-5-wide", *FIXED, "default",
+)  # fmt: skip
 QUICK = ("hmc", "ais", "st", "gs", "pe-2", "pe-2-0.5", "default")
 SHOWN = ("hmc", "ais", "st", "gs", "pe-5", "default")
-NUMBERS = (2, 5, 10, 20)
+NUMBERS = (2, 5, 10, 15, 20)
 KEPT = 10_000
 MOMENTS = ("E[X]", "E[XXᵀ]")
 

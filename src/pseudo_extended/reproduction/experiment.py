@@ -31,8 +31,9 @@ class Experiment(NamedTuple):
 
 
 NAMES = {
-    "ram": "RAM", "ee": "EE", "pt": "PT", "hmc": "HMC (NUTS)", "st": "ST", "ais": "AIS", "gs": "GS, joint",
-    "gs-gibbs": "GS, Gibbs", "default": "our default",
+    "ram": "RAM", "ee": "EE", "pt": "PT", "hmc": "HMC (NUTS)", "st": "ST, sigmoidal ladder",
+    "st-equal": "ST, equal steps", "ais": "AIS, sigmoidal ladder", "ais-equal": "AIS, equal steps",
+    "gs": "GS, joint", "gs-gibbs": "GS, Gibbs", "default": "our default",
 }  # fmt: skip
 
 

@@ -7,8 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
+from scipy.spatial import cKDTree
 
 from pseudo_extended.warmup.ascents import LogDensity
+
+CLOSE = 1e-2
+"""How near two ends of one place are, as a part of the spread."""
 
 
 class Modes(NamedTuple):
@@ -72,17 +76,18 @@ def near_top(dim: int) -> float:
 
 
 def _places(x: np.ndarray, order: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """In that order; an end is of the first place that it is close to."""
+    scaled = x[order] / unit
+    tree = cKDTree(scaled)
+    left = np.ones(len(order), bool)
     kept: list[int] = []
     hits: list[int] = []
-    places = np.empty_like(x)
-    for i in order:
-        distance = np.max(np.abs(places[: len(kept)] - x[i]) / unit, axis=1)
-        if kept and np.min(distance) < 1e-2:
-            hits[int(np.argmin(distance))] += 1
-        else:
-            places[len(kept)] = x[i]
-            kept.append(int(i))
-            hits.append(1)
+    for i, point in enumerate(scaled):
+        if left[i]:
+            near = np.array(tree.query_ball_point(point, CLOSE, p=np.inf), int)
+            kept.append(int(order[i]))
+            hits.append(int(np.sum(left[near])))
+            left[near] = False
     return np.array(kept, int), np.array(hits, int)
 
 
@@ -101,29 +106,24 @@ def merge(
     """
     kept: list[int] = []
     covariances: list[np.ndarray] = []
-    whiteners: list[np.ndarray] = []
     hits: list[int] = []
-
-    def belongs(i: int) -> bool:
-        for j, (whitener, k) in enumerate(zip(whiteners, kept, strict=True)):
-            away = x[i] - x[k]
-            if np.mean((whitener.T @ away if whitener.ndim == 2 else whitener * away) ** 2) < 1:
-                hits[j] += int(num_hits[i])
-                return True
-        return False
-
-    left = list(range(len(x)))
-    while left and len(kept) < at_once:
-        some, left = left[:at_once], left[at_once:]
+    left = np.ones(len(x), bool)
+    while left.any() and len(kept) < at_once:
+        some = np.flatnonzero(left)[:at_once]
         for i, found in zip(some, curvatures(x[some]), strict=True):
-            if not np.all(np.isfinite(found)) or belongs(i):
+            if not left[i]:
+                continue
+            left[i] = False
+            if not np.all(np.isfinite(found)):
                 continue
             covariance, whitener = _bounded_inverse(found, widest)
-            kept.append(i)
+            away = x - x[i]
+            white = away @ whitener if whitener.ndim == 2 else away * whitener
+            here = left & (np.mean(white**2, axis=1) < 1)
+            left[here] = False
+            kept.append(int(i))
             covariances.append(covariance)
-            whiteners.append(whitener)
-            hits.append(int(num_hits[i]))
-        left = [i for i in left if not belongs(i)]
+            hits.append(int(num_hits[i] + np.sum(num_hits[here])))
     dim = x.shape[1]
     shape = (len(kept), *(covariances[0].shape if covariances else (dim,)))
     return Modes(x[kept], log_density[kept], np.reshape(covariances, shape), np.array(hits, int))

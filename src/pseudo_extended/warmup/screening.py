@@ -8,7 +8,6 @@ likely than normals at the known modes would make them.
 
 import numpy as np
 from jaxtyping import Float, Int
-from scipy.special import logsumexp
 
 from pseudo_extended.warmup.modes import Modes
 
@@ -53,7 +52,8 @@ def unexplained(
     else:
         away = (points[:, None, :] - modes.x) / np.sqrt(modes.covariance)
     heights = modes.log_density - 0.5 * np.einsum("pki,pki->pk", away, away)
-    excess = log_density - logsumexp(heights, axis=1)
+    top = heights.max(axis=1)
+    excess = log_density - top - np.log(np.sum(np.exp(heights - top[:, None]), axis=1))
     return np.where(np.isnan(excess) | ~np.isfinite(log_density), -np.inf, excess)
 
 
