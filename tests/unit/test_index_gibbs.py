@@ -67,6 +67,17 @@ class TestLearningTheBase:
         )
         assert self.learns(target)
 
+    @pytest.mark.parametrize("can_sample", [True, False])
+    def test_a_prior_in_very_many_dimensions_is_the_base_if_it_can_be_drawn_from(self, can_sample):
+        for dim, learns in ((1000, True), (1001, not can_sample)):
+            target = pe.Target(
+                example=np.zeros(dim),
+                log_prior=lambda x: -0.5 * jnp.sum(x**2),
+                log_likelihood=lambda x: -jnp.sum(x),
+                sample_prior=(lambda key: jax.random.normal(key, (dim,))) if can_sample else None,  # noqa: B023
+            )
+            assert self.learns(target) == learns
+
 
 def pilot(name, length, log_z, spread=0.0, finished=True):
     islands = np.array([[log_z - spread, log_z + spread, log_z - spread, log_z + spread]])

@@ -46,6 +46,10 @@ from pseudo_extended.warmup.temperatures import (
     start_adaptation,
 )
 
+MAX_SEARCHED = 1000
+"""Dimensions in which modes of a model with a prior are looked for: the curvature at each costs a gradient for every
+dimension, hours for a regression on some thousand covariates."""
+
 
 class IndexState(NamedTuple):
     """N pseudo-samples, their places on the path, and which of them carries the target."""
@@ -86,7 +90,8 @@ class IndexGibbs(AbstractPreparedMethod):
         kernel: Local moves: `HMC` (its length is jittered), `NUTS`, `MALA` or `RandomWalk`. Unless given, HMC with two
             leapfrog steps up to 16 dimensions and four beyond.
         instrument: `Tempered(beta_min)` for free temperatures, whose g is learned; `Ladder` or `Fixed` for fixed ones.
-        base: "auto" takes the base that the user gave the target and otherwise learns one; "target" never learns.
+        base: "auto" takes the base that the user gave the target and otherwise learns one, except that a model with a
+            prior and more than 1,000 dimensions starts at its prior; "target" never learns.
         metric: "diagonal", "dense", or "auto": dense up to 16 dimensions.
         width: Chains that one program advances.
 
@@ -166,8 +171,11 @@ class IndexGibbs(AbstractPreparedMethod):
 
     def learns_base(self, target: Target) -> bool:
         """Whether `prepare` learns a base for this target."""
-        given_by_user = target.base is not None and target.log_likelihood is None
-        return self.base == "auto" and not given_by_user
+        if self.base == "target" or target.base is None:
+            return self.base == "auto"
+        if target.log_likelihood is None:  # the user's own
+            return False
+        return target.dim <= MAX_SEARCHED or not target.base.can_sample
 
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
         """Whether the base is positive."""
