@@ -80,7 +80,7 @@ def _posteriors(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     return written
 
 
-FULL, SHORT = Budget(10, 10_000), Budget(1, 100, is_full=False)
+FULL, SHORT = Budget(10, 10_000), Budget(1, 50, is_full=False)
 TWO, ONE = ("colon", "leukemia"), ("prostate",)
 TITLE_6 = "Figure 6: held-out predictive density, colon and leukemia"
 TITLE_PROSTATE = "Held-out predictive density, prostate"

@@ -136,7 +136,7 @@ def _along_a_path(name: str, problem: str, bench: Bench, draws: int) -> Setup:
     if kind == "ais":
         schedule, chains = "linear" if how == "equal" else "sigmoidal", min(NUM_WALKS, draws)
         method = AnnealedImportance(schedule, HMC(5), num_steps=NUM_TEMPERATURES, width=chains)
-        return Setup(method, draws // chains, 100, target, chains=chains)
+        return Setup(method, draws // chains, min(100, max(draws // 10, 20)), target, chains=chains)
     variant = "gibbs" if name == "gs-gibbs" else "joint"
     method = ContinuousTempering(variant, HMC(20), base=fitted.base, log_zeta=fitted.log_zeta, step_size=0.5)
     return Setup(method, draws, WARMUP)
