@@ -122,7 +122,7 @@ def _numbers(budget: Budget) -> tuple[int, ...]:
 
 
 def _mse_time_cells(budget: Budget) -> list[Cell]:
-    return grid(_problem(budget, OURS), [f"pe-{number}" for number in _numbers(budget)], budget)
+    return grid(_problem(budget, OURS), [*(f"pe-{number}" for number in _numbers(budget)), "default"], budget)
 
 
 def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
@@ -131,9 +131,12 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     found = {number: summary for number, summary in found.items() if summary is not None}
     figure, axes = new_figure(1, 2, 10, 4.0)
     for axis, unit in zip(axes[0], ("seconds", "evaluations"), strict=True):
-        draw_cost(axis, found, MOMENTS, unit)
+        draw_cost(axis, found, summary_of(ledger, problem, "default", budget), MOMENTS, unit)
     axes[0, 0].legend()
-    figure.suptitle(f"{bench_of(problem).title}: mean squared error × cost of the paper's method against N")
+    figure.suptitle(
+        f"{bench_of(problem).title}: mean squared error × cost of the paper's method\n"
+        "against N; dashed: our default, which chooses its own"
+    )
     return save(figure, out / "mse_time_boltzmann")
 
 

@@ -30,13 +30,16 @@ def new_figure(rows: int, columns: int, width: float, height: float, **options: 
     return figure, axes
 
 
-def draw_cost(axis: Any, found: dict[int, Summary], moments: Sequence[str], unit: str) -> None:
-    """Mean squared error × cost against N; `unit` is "seconds" or "evaluations"."""
+def draw_cost(axis: Any, found: dict[int, Summary], default: Summary | None, moments: Sequence[str], unit: str) -> None:
+    """Mean squared error × cost against N, dashed for our default; `unit` is "seconds" or "evaluations"."""
+
+    def cost_of(summary: Summary, moment: str) -> float:
+        return summary.rmse[moment] ** 2 * getattr(summary, unit)
+
     for moment in moments:
-        axis.plot(
-            list(found), [summary.rmse[moment] ** 2 * getattr(summary, unit) for summary in found.values()], "o-",
-            label=moment,
-        )  # fmt: skip
+        [line] = axis.plot(list(found), [cost_of(summary, moment) for summary in found.values()], "o-", label=moment)
+        if default is not None:
+            axis.axhline(cost_of(default, moment), color=line.get_color(), linestyle="--", linewidth=1)
     cost = {"seconds": "seconds", "evaluations": "densities"}[unit]
     axis.set(yscale="log", xlabel="N", ylabel=f"MSE × {cost}", xticks=list(found))
 
