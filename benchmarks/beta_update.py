@@ -1,8 +1,9 @@
 """What drawing the index and the temperatures costs, next to the gradients of a step, for the 20-mode mixture.
 
-Three jitted loops, in turn in one process: the bare gradients of a step, the moves and refreshments of all
-pseudo-samples (the same gradients, and what HMC does with them), and the draw of index and temperatures with the
-weights. Microseconds are the least of all rounds, ratios the median of the rounds'.
+Base, path and moves are the default's own, as its pilot leaves them. Three jitted loops, in turn in one process: the
+bare gradients of a step, the moves and refreshments of all pseudo-samples (the same gradients, and what HMC does with
+them), and the draw of index and temperatures with the weights. Microseconds are the least of all rounds, ratios the
+median of the rounds'.
 
 Run: python benchmarks/beta_update.py (two minutes).
 """
@@ -18,11 +19,8 @@ import numpy as np
 import pseudo_extended as pe
 from pseudo_extended.generator import written_out
 from pseudo_extended.kernels.path_moves import evaluator, move, refresh
-from pseudo_extended.methods.index_parameters import untuned
 from pseudo_extended.path import on_path
 from pseudo_extended.precision import double_precision
-from pseudo_extended.warmup.learned_base import mixture_base, pad_components
-from pseudo_extended.warmup.modes import Modes
 
 NUM_ITERATIONS = 5_000
 ROUNDS = 30
@@ -48,22 +46,21 @@ def looping(step: Callable[[Any, Any], Any], start: Any) -> Callable[[], float]:
 def main() -> None:
     """Print a row for each N."""
     problem = pe.problems.twenty_modes("a")
-    means = problem.density.means
-    modes = Modes(means, np.zeros(20), np.tile(0.01 * np.eye(2), (20, 1, 1)), np.ones(20, int))
-    base = jax.tree.map(jnp.asarray, pad_components(mixture_base(modes, means, 40)))
-    target = problem.target.with_base(base)
-    evaluate = evaluator(target, gradient=True)
     print("| N × chains | gradients | moves and refreshment | index and temperatures | / moves | / gradients |")
     print("|---|---|---|---|---|---|")
     for num_particles, width in ((8, 2), (12, 2), (12, 4)):
-        parameters = untuned(pe.Tempered(0.0), 2, dense=True)
-        method = pe.IndexGibbs(num_particles, pe.HMC(2), learned_base=base, parameters=parameters)
+        starts = np.random.default_rng(0).uniform(size=(1, num_particles, 2))
+        prepared = pe.IndexGibbs(num_particles).prepare(jax.random.key(0), problem.target, starts, lambda _: None)
+        method, x = prepared.method, jnp.asarray(prepared.x[0])
+        assert isinstance(method, pe.IndexGibbs)
+        target = problem.target.with_base(method.learned_base)
+        evaluate = evaluator(target, gradient=True)
 
-        def gradients(key: Any, x: Any) -> Any:
+        def gradients(key: Any, x: Any, evaluate: Any = evaluate) -> Any:
             del key
             return jax.lax.fori_loop(0, 3, lambda _, x: x + 1e-9 * jax.vmap(evaluate)(x).gradient_delta, x)
 
-        def moves(key: Any, chain: Any, method: Any = method) -> Any:
+        def moves(key: Any, chain: Any, method: Any = method, target: Any = target, evaluate: Any = evaluate) -> Any:
             state = chain.state
             beta = on_path(chain.parameters.path.beta, state.t)
             steps, scale = jnp.full(beta.shape, 0.5), chain.parameters.scale[jnp.zeros(beta.shape, int)]
@@ -80,7 +77,6 @@ def main() -> None:
         def many(step: Callable[[Any, Any], Any], width: int = width) -> Callable[[Any, Any], Any]:
             return lambda key, states: jax.vmap(step)(jax.random.split(key, width), states)
 
-        x = jnp.asarray(means[:num_particles])
         chain = method.init(jax.random.key(0), problem.target, x)
         chains, xs = (jax.tree.map(lambda leaf: jnp.stack([leaf] * width), part) for part in (chain, x))  # noqa: B023
         loops = [

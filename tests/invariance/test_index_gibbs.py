@@ -258,8 +258,8 @@ def target_instead_of_its_ratio_to_the_base(monkeypatch):
     patched(monkeypatch, "cells_given", cells_given)
 
 
-def cells_at_their_middle(monkeypatch):
-    """t uniform within its cell instead of exponential."""
+def cells_without_a_slope(monkeypatch):
+    """t within its cell as if the density stayed as it is at its start."""
     original = index_gibbs.draw_t
     patched(monkeypatch, "draw_t", lambda uniform, cells: original(uniform, cells._replace(slope=0 * cells.slope)))
 
@@ -293,7 +293,7 @@ BUGS = [
     g_forgotten_for_t,
     g_with_the_wrong_sign_in_the_weight,
     target_instead_of_its_ratio_to_the_base,
-    cells_at_their_middle,
+    cells_without_a_slope,
     no_kinetic_energy,
     step_size_by_place,
 ]

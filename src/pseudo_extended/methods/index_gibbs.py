@@ -77,8 +77,6 @@ class IndexInfo(NamedTuple):
     fresh_log_mass: Float[Array, " particle"]
     """log q/γ0 at the draws from the base that were offered; -inf where the target vanishes."""
     num_evaluations: Int[Array, ""]
-    share: Float[Array, " cell"]
-    """The probability of each cell of the path, averaged over the pseudo-samples that do not carry the target."""
 
 
 class IndexGibbs(AbstractPreparedMethod):
@@ -217,9 +215,8 @@ class IndexGibbs(AbstractPreparedMethod):
         points = jax.vmap(self._evaluator(target))(x)
         zeros = jnp.zeros(self.num_particles)
         nobody = jnp.zeros(self.num_particles, bool)
-        share = jnp.zeros(parameters.path.num_cells)
         moved = MoveInfo(zeros, nobody, nobody, zeros)
-        info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, jnp.asarray(0), share)
+        info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, jnp.asarray(0))
         state = self._draw_index(key, parameters.path, points, info)
         return Chain(state, parameters, start_adaptation(parameters.path, parameters.log_step))
 
@@ -243,7 +240,7 @@ class IndexGibbs(AbstractPreparedMethod):
             in_support = ~jnp.isneginf(delta)
             log_mass = cells_given(parameters.path, jnp.where(in_support, delta, 0.0)).log_mass
             fresh_log_mass = jnp.where(in_support, log_mass, -jnp.inf)
-        info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, num_evaluations, state.last.share)
+        info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, num_evaluations)
         state = self._draw_index(key_index, parameters.path, points, info)
         return state, state.last
 
@@ -260,7 +257,10 @@ class IndexGibbs(AbstractPreparedMethod):
             jnp.asarray(self.kernel.target_acceptance)[0],
         )
         num_updates = adaptation.num_updates + 1
-        path = adapt_g(parameters.path, info.share, num_updates) if self.is_free else parameters.path
+        path = parameters.path
+        if self.is_free:
+            cells = cells_given(path, chain.state.points.delta)
+            path = adapt_g(path, cells.share @ share_of_others(chain.state.log_weight), num_updates)
         average_g = running_average(adaptation.average_log_g, path.log_g, num_updates)
         average_step = running_average(adaptation.average_log_step, log_step, num_updates)
         frozen = parameters._replace(
@@ -308,12 +308,11 @@ class IndexGibbs(AbstractPreparedMethod):
             cells = cells_given(path, points.delta)
             log_weight = points.delta - cells.log_mass
             t = draw_t(uniform[1:], cells)
-            info = info._replace(share=share_of_others(log_weight) @ cells.share)
         else:
             node = rungs(self.instrument, self.num_particles)
             t = jnp.asarray(node / path.num_cells)
             log_weight = (1 - path.beta[node]) * points.delta - path.log_g[node]
-        cumulative = jnp.cumsum(jax.nn.softmax(log_weight))
+        cumulative = jnp.cumsum(jnp.exp(log_weight - jnp.max(log_weight)))
         index = jnp.minimum(jnp.sum(cumulative <= uniform[0] * cumulative[-1]), self.num_particles - 1)
         return IndexState(points, t, index, log_weight, info)
 
