@@ -53,6 +53,7 @@ def main() -> None:
         prepared = pe.IndexGibbs(num_particles).prepare(jax.random.key(0), problem.target, starts, lambda _: None)
         method, x = prepared.method, jnp.asarray(prepared.x[0])
         assert isinstance(method, pe.IndexGibbs)
+        assert method.learned_base is not None
         target = problem.target.with_base(method.learned_base)
         evaluate = evaluator(target, gradient=True)
 

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from pseudo_extended.warmup.ascents import LogDensity
 
@@ -78,7 +78,7 @@ def near_top(dim: int) -> float:
 def _places(x: np.ndarray, order: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """In that order; an end is of the first place that it is close to."""
     scaled = x[order] / unit
-    tree = cKDTree(scaled)
+    tree = KDTree(scaled)
     left = np.ones(len(order), bool)
     kept: list[int] = []
     hits: list[int] = []
