@@ -13,6 +13,7 @@ import typer
 from pseudo_extended.problems.files import VARIABLE
 from pseudo_extended.reproduction.catalogue import EXPERIMENTS
 from pseudo_extended.reproduction.catalogue import reproduce as reproduce_paper
+from pseudo_extended.reproduction.cells import StoppedError
 from pseudo_extended.run.cluster import connect
 from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
@@ -142,7 +143,7 @@ def reproduce(
         client = None if cluster is None else connect(cluster)
         options = {"quick": quick, "runs": runs, "draws": draws, "jobs": jobs, "cluster": client, "run": not no_run}
         written = reproduce_paper(names, out, **options)
-    except (ValueError, TypeError, OSError, ImportError, *REFUSALS) as error:
+    except (ValueError, TypeError, OSError, ImportError, StoppedError, *REFUSALS) as error:
         _refuse(error)
     except KeyboardInterrupt:
         typer.echo(f"interrupted; what was run is in {out}, and the same command goes on", err=True)

@@ -1,6 +1,7 @@
 """Data files that are not ours to ship: from a directory, or downloaded once, and never without their checksum."""
 
 import hashlib
+import http.client
 import os
 import tempfile
 import urllib.request
@@ -12,7 +13,7 @@ AUTHORS = "https://raw.githubusercontent.com/chris-nemeth/pseudo-extended-mcmc-c
 LAST, EARLIER = "c8fa25f1561f3a2b72f902c6bd4e0bc131d69ac2", "08177fe792c6a3e821558d84cb98ce7c8ba7b46a"
 BOLTZMANN = f"{AUTHORS}/{LAST}/Section_4.2-Boltzmann_machine_relaxations"
 CANCER = f"{AUTHORS}/{LAST}/Section_4.3-Sparse_logistic_regression_with_horseshoe_priors"
-PIGEONS = "https://raw.githubusercontent.com/Julia-Tempering/Pigeons.jl/main/examples/data"
+PIGEONS = "https://raw.githubusercontent.com/Julia-Tempering/Pigeons.jl/0f737bededd01b9e77bf05b6ae77364e3dbaa7b6/examples/data"
 SECONDS = 60.0
 
 
@@ -37,6 +38,9 @@ FILES = {
     ),
     "relaxations.npz": DataFile(
         f"{BOLTZMANN}/relaxations.npz", "434c03a0e118b192ae9fd49470b1b7dd73a7c92dc2c325fc9ce74ff65175c712"
+    ),
+    "var_moms.npz": DataFile(
+        f"{BOLTZMANN}/var_moms.npz", "647a52404a233242beaaccd2a8ae5bec33cd94d491f5cc734b6d1dfbffe4dd22"
     ),
     "mrna.csv": DataFile(
         f"{PIGEONS}/Ballnus_et_al_2017_M1a.csv", "dba06a45aa467e126f642e53a1f86c7a3cad20381627ab7d9d6840cd33a62a80"
@@ -73,7 +77,7 @@ def _download(name: str, path: Path) -> None:
     try:
         with urllib.request.urlopen(file.address, timeout=SECONDS) as answer:
             content = answer.read()
-    except OSError as error:
+    except (OSError, http.client.HTTPException) as error:  # the latter for an answer that was cut off
         raise FileNotFoundError(
             f"{name} could not be downloaded from {file.address} ({error}); "
             f"get it in another way and name its directory in {VARIABLE}."

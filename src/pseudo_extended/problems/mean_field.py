@@ -5,6 +5,7 @@ machine's log normaliser from below by B(m), and gives the relaxation the mean Q
 Qᵀdiag(1 - m²)Q + I. Distinct solutions are mixed by exp B(m), and the normal has the mixture's moments.
 """
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from scipy.special import logsumexp, xlogy
 from pseudo_extended import checks
 from pseudo_extended.bases import Normal
 from pseudo_extended.problems.boltzmann import Relaxation
+from pseudo_extended.problems.files import data_file
 
 SWEEPS, TOLERANCE = 1000, 1e-10
 SAME = 1e-4
@@ -25,7 +27,8 @@ class MeanField(NamedTuple):
 
     base: Normal
     log_zeta: float
-    num_solutions: int
+    num_solutions: int | None
+    """How many were mixed, where it is known."""
 
 
 def mean_field(density: Relaxation, *, restarts: int = 100, seed: int = 0) -> MeanField:
@@ -57,6 +60,13 @@ def mean_field(density: Relaxation, *, restarts: int = 100, seed: int = 0) -> Me
     inner = coupling.T @ np.diag(share @ (1 - solutions**2)) @ coupling
     log_zeta = float(logsumexp(bounds)) + 0.5 * own.sum() + 0.5 * dim * np.log(2 * np.pi) - units * np.log(2)
     return MeanField(Normal(mean, np.linalg.cholesky(spread + inner + np.eye(dim))), float(log_zeta), len(found))
+
+
+def load_mean_field(directory: str | Path | None = None) -> MeanField:
+    """The normal that the authors fitted to their own relaxation, `load_boltzmann()`, out of their files."""
+    with np.load(data_file("var_moms.npz", directory), allow_pickle=False) as arrays:
+        base = Normal(arrays["var_mean"], arrays["var_covar_chol"])
+        return MeanField(base, float(arrays["var_log_norm"]), None)
 
 
 def _solve(weights: np.ndarray, bias: np.ndarray, m: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:

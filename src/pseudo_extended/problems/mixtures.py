@@ -52,6 +52,8 @@ class Problem(NamedTuple):
     density: NormalMixture
     """The target as a mixture, with an exact sampler."""
     citation: str
+    log_evidence: float = 0.0
+    """log Z; the densities are normalised."""
 
 
 def _problem(weights: np.ndarray, means: np.ndarray, variances: np.ndarray, citation: str) -> Problem:

@@ -70,7 +70,7 @@ def _boltzmann(which: str) -> Bench:
     if which == "authors":
         problem, title = problems.load_boltzmann(), "the authors' Boltzmann machine relaxation"
     else:
-        problem = problems.boltzmann_machine(int(which), seed=0, diagonal="shift")
+        problem = problems.boltzmann_machine(int(which), seed=0)
         title = f"Boltzmann machine relaxation, {which} units"
 
     def score(result: Result) -> dict[str, float]:
@@ -144,5 +144,10 @@ def _example(target: Target) -> dict[str, np.ndarray]:
 
 
 def _points(result: Result) -> np.ndarray:
-    drawn = np.asarray(jax.tree.leaves(result.resample())[0])
-    return drawn.reshape(-1, drawn.shape[-1])
+    """As many as there are draws; walks of annealed importance sampling by their weight among all of them."""
+    drawn = take_particle(result.unconstrained, result.resample_index())
+    drawn = drawn.reshape(-1, drawn.shape[-1])
+    if result.log_importance is None:
+        return drawn
+    importance = np.exp(result.log_importance - result.log_importance.max()).ravel()
+    return drawn[np.random.default_rng(0).choice(len(drawn), len(drawn), p=importance / importance.sum())]

@@ -10,6 +10,7 @@ from pseudo_extended.reproduction import boltzmann, illustration, mixture, regre
 from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.conduct import conduct
 from pseudo_extended.reproduction.experiment import Budget, Experiment
+from pseudo_extended.reproduction.figures import check_matplotlib
 from pseudo_extended.reproduction.ledger import Ledger
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -49,14 +50,22 @@ def reproduce(
     chosen = list(EXPERIMENTS) if "all" in names else [checks.choice("name", name, EXPERIMENTS) for name in names]
     budgets = {name: _budget(EXPERIMENTS[name], quick, runs, draws) for name in chosen}
     console = Console(stderr=True) if console is None else console
-    ledger, written = Ledger(out), []
+    check_matplotlib()  # now, and not after hours
+    ledger, written, missing = Ledger(out), [], {}
     for name in chosen:
         experiment, budget = EXPERIMENTS[name], budgets[name]
         cells = experiment.cells(budget)
-        if run:
-            _run(experiment, cells, ledger, jobs, cluster, console)
-        if not cells or ledger.done(cells):
-            written += experiment.render(ledger, budget, Path(out))
+        try:
+            if run:
+                _run(experiment, cells, ledger, jobs, cluster, console)
+            if not cells or ledger.done(cells):
+                written += experiment.render(ledger, budget, Path(out))
+        except FileNotFoundError as error:  # data of one experiment; the others need not wait for it
+            missing[name] = error
+    if missing:
+        raise FileNotFoundError(f"not run for want of data: {', '.join(missing)}. {next(iter(missing.values()))}")
+    if not written:
+        raise ValueError(f"out must hold records of what is to be written without a run; got {str(out)!r}, with none.")
     return written
 
 

@@ -1,10 +1,13 @@
 """A cell: one run of one method on one problem, which is the unit of work, of resuming and of the records."""
 
+import os
 import time
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from pseudo_extended.problems.files import VARIABLE
 from pseudo_extended.reproduction.benches import bench_of
 from pseudo_extended.reproduction.setups import setup_of
 from pseudo_extended.run.control import Running
@@ -37,8 +40,13 @@ class StoppedError(Exception):
     """A cell was asked to stop before its end; it has no outcome."""
 
 
-def run_cell(cell: Cell, should_stop: Any = None) -> Outcome:
-    """Sample, and score the result; `should_stop` is asked now and then."""
+def run_cell(cell: Cell, should_stop: Any = None, data: str | None = None) -> Outcome:
+    """Sample, and score the result; `should_stop` is asked now and then.
+
+    `data` names the directory of the data files, for a worker of a cluster, which does not share our environment.
+    """
+    if data is not None:
+        os.environ[VARIABLE] = data
     bench = bench_of(cell.problem, cell.run)
     setup = setup_of(cell.method, cell.problem, bench, cell.draws)
 
@@ -61,21 +69,23 @@ def run_cell(cell: Cell, should_stop: Any = None) -> Outcome:
             progress=False,
             callback=callback,
         )
-    except NoDrawsError:
-        raise StoppedError from None
+    except NoDrawsError as error:
+        raise StoppedError(f"{cell} was stopped: {error}") from None
     if result.stopped is not None:
-        raise StoppedError
+        raise StoppedError(f"{cell} was stopped before its last draw ({result.stopped}).")
     evaluations = result.statistics["num_evaluations"]
     record = {
         **cell._asdict(),
         "description": result.method,
         "scores": {name: float(score) for name, score in bench.score(result).items()},
-        "evaluations": int(np.sum(evaluations)) * setup.thin,
-        "warmup": setup.warmup,
+        "evaluations": int(np.sum(evaluations)),
+        "warmup": setup.warmup * setup.thin,
         "seconds": round(sum(result.seconds.values()) - result.seconds["compile"], 3),
         "compile_seconds": round(result.seconds["compile"], 2),
         "wall_seconds": round(time.perf_counter() - began, 2),
         "notes": [*result.notes],
+        "versions": {name: version(name) for name in ("pseudo-extended", "jax")},
+        "day": time.strftime("%Y-%m-%d"),
     }
     kept = None
     if cell.keep:

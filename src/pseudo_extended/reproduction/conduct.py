@@ -1,16 +1,19 @@
 """Carrying out cells: on some threads of this machine, or on a cluster; what is done is in the ledger at once."""
 
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pseudo_extended import checks
+from pseudo_extended.problems.files import VARIABLE
 from pseudo_extended.reproduction.cells import Cell, Outcome, run_cell
 from pseudo_extended.reproduction.ledger import Ledger
 
@@ -55,7 +58,8 @@ def _on_threads(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, Outcome]]:
 def _on_cluster(cells: list[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
     from distributed import as_completed
 
-    futures = dict(zip(client.map(run_cell, cells, pure=False), cells, strict=True))
+    run = partial(run_cell, data=os.environ.get(VARIABLE))
+    futures = dict(zip(client.map(run, cells, pure=False), cells, strict=True))
     try:
         for future in as_completed(futures):
             yield futures[future], future.result()

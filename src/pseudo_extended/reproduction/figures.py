@@ -1,5 +1,6 @@
 """How the figures look, and how they are saved: PNG and SVG."""
 
+import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,12 @@ COLOURS = {
 }  # fmt: skip
 
 
+def check_matplotlib() -> None:
+    """A sentence if there is none."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ImportError("figures need matplotlib: pip install 'pseudo-extended[plots]'.")
+
+
 def colour(method: str) -> str:
     """By the kind of method."""
     return COLOURS[method.partition("-")[0]]
@@ -19,10 +26,8 @@ def colour(method: str) -> str:
 
 def new_figure(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:
     """A figure and its axes, as an array of two dimensions; drawn without pyplot, which keeps figures and threads."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("figures need matplotlib: pip install 'pseudo-extended[plots]'.") from None
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **options)
     for axis in axes.flat:
@@ -40,8 +45,17 @@ def draw_cost(axis: Any, found: dict[int, Summary], default: Summary | None, mom
         [line] = axis.plot(list(found), [cost_of(summary, moment) for summary in found.values()], "o-", label=moment)
         if default is not None:
             axis.axhline(cost_of(default, moment), color=line.get_color(), linestyle="--", linewidth=1)
-    cost = {"seconds": "seconds", "evaluations": "densities"}[unit]
+    cost = {"seconds": "seconds", "evaluations": "densities in the draws"}[unit]
     axis.set(yscale="log", xlabel="N", ylabel=f"MSE × {cost}", xticks=list(found))
+
+
+def plain_log_ticks(axis: Any) -> None:
+    """0.2, 0.5, 1 and so on, as many as there is room for, instead of powers of ten that run into each other."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.xaxis.set_major_formatter("{x:g}")
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def save(figure: Any, path: Path) -> list[Path]:

@@ -59,7 +59,7 @@ def _figure_3(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
         axis.hist(x, bins=GRID[::3], density=True, color=colour(method), alpha=0.55)
         axis.plot(GRID, density, color=COLOURS["truth"], linewidth=1)
         axis.set(title=f"{label(method)}: {np.mean(x > 0):.0%} at the right mode", xlabel="x")
-    figure.suptitle(f"{budget.draws:,} iterations that start at x = -1; half of the mass is at the right mode")
+    figure.suptitle(f"{budget.draws:,} iterations that start near x = -1; half of the mass is at the right mode")
     return save(figure, out / "figure3")
 
 

@@ -20,21 +20,30 @@ class Ledger:
         self.directory = Path(directory)
         self.path = self.directory / "records.jsonl"
         self._records: dict[Cell, dict[str, Any]] = {}
+        self._keeping: dict[Cell, Cell] = {}
         if self.path.is_file():
             for line in self.path.read_text().splitlines():
                 record = _parse(line)
                 if record is not None:
-                    self._records[Cell(*(record[name] for name in KEY))] = record
+                    self._enter(Cell(*(record[name] for name in KEY)), record)
+
+    def _enter(self, cell: Cell, record: dict[str, Any]) -> None:
+        self._records[cell] = record
+        self._keeping[cell._replace(keep=0)] = cell
+
+    def _known(self, cell: Cell) -> Cell:
+        """The same run may have been asked for with draws to keep."""
+        return cell if cell.keep or cell in self._records else self._keeping.get(cell, cell)
 
     def __contains__(self, cell: Cell) -> bool:
-        return cell in self._records and (not cell.keep or self._kept_path(cell).is_file())
+        return self._known(cell) in self._records and (not cell.keep or self._kept_path(cell).is_file())
 
     def __len__(self) -> int:
         return len(self._records)
 
     def record(self, cell: Cell) -> dict[str, Any]:
         """Of a cell that was run."""
-        return self._records[cell]
+        return self._records[self._known(cell)]
 
     def kept(self, cell: Cell) -> np.ndarray:
         """The draws that were kept of a cell."""
@@ -42,7 +51,7 @@ class Ledger:
 
     def done(self, cells: list[Cell]) -> list[dict[str, Any]]:
         """The records of those cells that were run."""
-        return [self._records[cell] for cell in cells if cell in self]
+        return [self.record(cell) for cell in cells if cell in self]
 
     def lock(self) -> Lock:
         """For the one process that may write."""
@@ -65,7 +74,7 @@ class Ledger:
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
-        self._records[cell] = outcome.record
+        self._enter(cell, outcome.record)
 
     def _kept_path(self, cell: Cell) -> Path:
         return self.directory / "draws" / f"{cell.problem}_{cell.method}_{cell.run}_{cell.draws}_{cell.keep}.npz"

@@ -11,14 +11,15 @@ from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
 from pseudo_extended.reproduction.figures import COLOURS, colour, draw_cost, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
-from pseudo_extended.reproduction.published import MOMENTS, RUNS, TABLE_1, TABLE_2
-from pseudo_extended.reproduction.summaries import Summary, differs
+from pseudo_extended.reproduction.published import DRAWS, MOMENTS, RUNS, TABLE_1, TABLE_2
+from pseudo_extended.reproduction.summaries import Summary, differs, with_error
 
 PROBLEMS = ("mixture-a", "mixture-b")
 BOXED = ("pe-2-box", "pe-5-box")
 FREE = ("pe-2", "pe-5", "pe-10", "pe-20")
 SHOWN = ("hmc", "pe-2", "default")
 KEPT = 10_000
+COMPARED = " (the paper's in parentheses; * where they are more than two standard errors apart)"
 
 
 def _table_1_methods(budget: Budget) -> list[str]:
@@ -38,7 +39,7 @@ def _cells_of(methods: Sequence[str], budget: Budget) -> list[Cell]:
 
 def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: Path, title: str) -> list[Path]:
     made, marked, total = [], 0, 0
-    published = TABLE_1 | TABLE_2
+    published = TABLE_1 | TABLE_2 if budget.draws == DRAWS else {}
     for problem in PROBLEMS:
         rows = []
         for method in methods:
@@ -53,30 +54,25 @@ def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: 
             rows.append([label(method), *cells, *cost, str(summary.runs)])
         caption = (
             f"Scenario ({problem[-1]}): root mean squared error over runs of {budget.draws:,} draws, ± its Monte Carlo "
-            f"error (the paper's in parentheses; * where they are more than two standard errors apart)."
+            f"error{COMPARED if published else ''}."
         )
         made.append(tables.Table(caption, ["", *MOMENTS, "densities a draw", "seconds a run", "runs"], rows))
     notes = [f"{marked} of {total} cells are marked; one in twenty would be by chance."] if total else []
-    if not budget.is_full:
-        notes.append("A quick run: a few draws, and not the paper's budget.")
+    if not published:
+        notes.append(f"Not the paper's budget, which is {DRAWS:,} draws: its numbers are not beside ours.")
     tables.write(made, path, title, notes)
     return [path.with_suffix(".md"), path.with_suffix(".tex")]
 
 
 def _moment_cells(summary: Summary, printed: tuple[float, ...] | None) -> tuple[list[str], list[bool]]:
     ours = [(summary.rmse[name], summary.error[name]) for name in MOMENTS]
-    text = [f"{_digits(rmse)} ± {_digits(error)}" for rmse, error in ours]
+    text = [with_error(rmse, error) for rmse, error in ours]
     if printed is None:
         return text, []
     rmse, error = np.array(ours).T
     marks = differs(rmse, np.nan_to_num(error), np.array(printed), RUNS).tolist()
     cells = [f"{cell} ({p:.2f}){'*' if m else ''}" for cell, p, m in zip(text, printed, marks, strict=True)]
     return cells, marks
-
-
-def _digits(x: float) -> str:
-    """Two digits that count, and never fewer than two after the point."""
-    return f"{x:.3f}" if x < 1 else f"{x:.2f}"
 
 
 def _figure_2_cells(budget: Budget) -> list[Cell]:

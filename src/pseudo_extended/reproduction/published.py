@@ -5,7 +5,7 @@ Columns: E[X1], E[X2], E[X1²], E[X2²], for the scenarios (a) and (b) of the 20
 
 from typing import NamedTuple
 
-RUNS = 20
+RUNS, DRAWS = 20, 50_000
 MOMENTS = ("E[X1]", "E[X2]", "E[X1²]", "E[X2²]")
 
 Four = tuple[float, float, float, float]

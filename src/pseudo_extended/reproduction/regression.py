@@ -11,6 +11,7 @@ from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label
 from pseudo_extended.reproduction.figures import colour, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
+from pseudo_extended.reproduction.summaries import with_error
 
 METHODS = ("hmc", "pe-2", "pe-5", "pe-2-0.25", "pe-2-0.5", "pe-2-0.75", "default")
 QUICK = ("hmc", "pe-2", "default")
@@ -41,7 +42,7 @@ def _predictive(
             axis.plot(values[:, 0], np.full(len(values), place), "o", alpha=0.6, color=colour(method))
             axis.plot(values[:, 0].mean(), place, "|", color="black", markersize=16)
             error = values.std(axis=0, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.full(2, np.nan)
-            cells = [f"{mean:.2f} ± {e:.2f}" for mean, e in zip(values.mean(axis=0), error, strict=True)]
+            cells = [with_error(mean, e) for mean, e in zip(values.mean(axis=0), error, strict=True)]
             cost = [f"{np.mean([record[part] for record in records]):,.0f}" for part in ("evaluations", "seconds")]
             rows.append([label(method), *cells, *cost, str(len(records))])
         axis.set(title=problem, xlabel="log predictive density of held-out data", yticks=range(len(done)))
@@ -49,10 +50,11 @@ def _predictive(
         axis.invert_yaxis()
         held_out = len(bench_of(problem).problem.held_out.labels) if rows else 0
         caption = (
-            f"{problem}, {held_out} observations held out, {budget.draws:,} iterations of HMC and that over N of the "
-            "others: mean over splits ± its standard error."
+            f"{problem}, {held_out} observations held out, {budget.draws:,} iterations of HMC and of our default, and "
+            "that over N of the paper's method, after a warm-up as long: mean over splits ± its standard error. An "
+            "iteration of our default is four leapfrog steps, and one of NUTS a tree of up to a thousand."
         )
-        made.append(tables.Table(caption, ["", *SCORES, "densities a run", "seconds a run", "splits"], rows))
+        made.append(tables.Table(caption, ["", *SCORES, "densities in the draws", "seconds a run", "splits"], rows))
     figure.suptitle(title)
     tables.write(made, out / name, title, ["The paper has a figure without numbers."])
     return [*save(figure, out / name), out / f"{name}.md", out / f"{name}.tex"]

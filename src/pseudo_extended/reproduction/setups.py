@@ -73,20 +73,19 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
         return Setup(ParallelTempering.kou2006(), draws, 10_000)
     if kind in ("st", "ais", "gs"):
         return _along_a_path(name, problem, bench, draws)
-    thin = _thin(problem, draws)
     # The default, but for one chain: a program for two would advance one for nothing.
     method = {"hmc": Plain(NUTS()), "default": IndexGibbs(width=1)}[kind]
-    return Setup(method, draws // thin, _warmup(problem, draws), thin=thin)
+    return _regression(method, draws) if problem in CANCERS else Setup(method, draws, WARMUP)
 
 
-def _warmup(problem: str, draws: int) -> int:
-    """A regression's iterations are dear: in a quick run, no more of them in warm-up than after it."""
-    return min(WARMUP, draws) if problem in CANCERS else WARMUP
+def _regression(method: AbstractMethod, draws: int) -> Setup:
+    """A warm-up as long as the draws, as the authors' programs have it.
 
-
-def _thin(problem: str, draws: int) -> int:
-    """Ten thousand draws of a regression with seven thousand covariates would be a gigabyte."""
-    return max(draws // 1000, 1) if problem in CANCERS else 1
+    A thousand draws are kept, because ten thousand of seven thousand covariates would be a gigabyte; thinning goes for
+    warm-up as well, which then has a thousand updates.
+    """
+    thin = max(draws // 1000, 1)
+    return Setup(method, draws // thin, max(draws // thin, 50), thin=thin)
 
 
 def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int, how: str | None) -> Setup:
@@ -100,13 +99,10 @@ def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int,
         instrument = Tempered(1e-3, 1.0)
     elif how is not None:
         instrument = Fixed(float(how))
-    if problem not in CANCERS:
-        return Setup(PseudoExtended(instrument, NUTS(), num_particles), draws, WARMUP, target)
-    # The paper divides the iterations by N, for equal cost.
-    warmup = max(_warmup(problem, draws) // num_particles, 50)
-    draws = max(draws // num_particles, 1)
-    thin = _thin(problem, draws)
-    return Setup(PseudoExtended(instrument, NUTS(), num_particles), draws // thin, warmup, thin=thin)
+    method = PseudoExtended(instrument, NUTS(), num_particles)
+    if problem in CANCERS:
+        return _regression(method, max(draws // num_particles, 1))  # the paper divides by N, for equal cost
+    return Setup(method, draws, WARMUP, target)
 
 
 class Boxed(eqx.Module):
@@ -122,7 +118,9 @@ class Boxed(eqx.Module):
 
 @lru_cache(maxsize=4)
 def fitted_base(problem: str) -> problems.MeanField:
-    """The variational normal of Graham and Storkey."""
+    """The variational normal of Graham and Storkey; that of the authors themselves for their own machine."""
+    if problem == "boltzmann-authors":
+        return problems.load_mean_field()
     return problems.mean_field(bench_of(problem).problem.density)
 
 

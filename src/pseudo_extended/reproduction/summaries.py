@@ -51,6 +51,18 @@ def rmse_of(errors: Float[np.ndarray, "run score"]) -> tuple[Float[np.ndarray, "
     return rmse, np.divide(spread, 2 * rmse, out=np.zeros_like(rmse), where=rmse > 0)
 
 
+def with_error(value: float, error: float) -> str:
+    """As many digits as the error leaves, to two of its own.
+
+    >>> with_error(0.12345, 0.0123), with_error(24.693, 1.84), with_error(0.5, float("nan"))
+    ('0.123 ± 0.012', '24.7 ± 1.8', '0.500')
+    """
+    if not np.isfinite(error):
+        return f"{value:.3g}" if value >= 1 else f"{value:.3f}"
+    places = 3 if error == 0 else int(np.clip(1 - np.floor(np.log10(error)), 0, 5))
+    return f"{value:.{places}f} ± {error:.{places}f}"
+
+
 def differs(
     rmse: Float[np.ndarray, " score"],
     error: Float[np.ndarray, " score"],
