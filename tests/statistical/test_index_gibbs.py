@@ -121,7 +121,11 @@ PROBLEMS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_errors_of_the_evidence(name):
-    """Whole runs, pilot included, from 100 seeds: within three of their own errors in at least 95."""
+    """Whole runs, pilot included, from 100 seeds: within three of their own errors in at least 95.
+
+    Errors too small by a third would pass that, so the spread of the scores is looked at too: its own error is 7 %, and
+    errors from two chains of 500 draws give scores with the tails of a t distribution.
+    """
     target, init, truth = PROBLEMS[name]()
     each = [
         pe.sample(target, init, seed=seed, draws=500, warmup=300, chains=2, progress=False).log_evidence
@@ -129,4 +133,5 @@ def test_errors_of_the_evidence(name):
     ]
     z = np.array([(one.value - truth) / one.standard_error for one in each])
     assert np.mean(np.abs(z) < 3) >= 0.95, np.sort(z)
-    assert np.abs(np.mean(z)) < 0.5
+    assert np.abs(np.mean(z)) < 0.4
+    assert 0.7 < np.std(z) < 1.3, np.std(z)

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 NUM_POINTS = 256
 
 
-def run(target, kernel=None, dense=False, beta_min=0.0, seed=0):
+def run(target, kernel=None, dense=False, beta_min=0.0, seed=0, reserve=None):
     kernel = kernel or pe.HMC(6)
 
     def both(key):
@@ -26,6 +26,7 @@ def run(target, kernel=None, dense=False, beta_min=0.0, seed=0):
             kernel,
             evaluate,
             x,
+            x if reserve is None else reserve,
             beta_min=beta_min,
             num_islands=4,
             num_moves=3 if kernel.uses_gradient else 15,
@@ -42,6 +43,26 @@ def normal_target(dim, mean, scale, shift=0.0):
 
     target = pe.Target(log_density, np.zeros(dim), base=pe.Normal(0.0, 3.0))
     return target, dim * (0.5 * np.log(2 * np.pi) + np.log(scale)) + shift
+
+
+@pytest.mark.parametrize("half_width", [0.3, 0.001])
+def test_a_target_that_vanishes_at_most_draws_of_the_base(half_width):
+    """A tenth of the draws are of use, and islands could have none; or none at all are, and it starts elsewhere."""
+    target = pe.Target(
+        lambda x: jnp.sum(jnp.where(jnp.abs(x) < half_width, -0.5 * x**2, -jnp.inf)),
+        np.zeros(1),
+        base=pe.Normal(0.0, 3.0),
+    )
+    annealed = run(target, reserve=np.array([[0.0005], [-0.0002]]), seed=3)
+    assert bool(annealed.finished)
+    assert np.all(np.isfinite(annealed.log_z))
+    assert np.all(np.abs(annealed.population.x) < half_width)
+    assert np.all(np.isfinite(path_from(annealed, 8).log_g))
+    if half_width == 0.3:
+        assert 0.02 < annealed.covered < 0.2
+        np.testing.assert_allclose(np.mean(annealed.log_z[-1]), np.log(0.6), atol=0.6)
+    else:
+        assert annealed.covered == 0
 
 
 @pytest.mark.parametrize(("dim", "scale", "shift"), [(1, 1.0, 1000.0), (5, 1e-3, -1e4), (100, 1.0, 0.0)])

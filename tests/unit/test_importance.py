@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.analysis import estimates
+from pseudo_extended.analysis import diagnosis, estimates
 from pseudo_extended.analysis.evidence import log_evidence
 from pseudo_extended.weights import draw_rows, importance
 
@@ -198,6 +198,21 @@ def test_statistics_of_rungs_have_axes_of_their_own_in_arviz():
     result = result_with(*importance_sample(9))
     result.statistics["replica"] = np.zeros((CHAINS, DRAWS, 5), int)
     assert result.to_arviz()["sample_stats"]["replica"].dims == ("chain", "draw", "replica_dim_0")
+
+
+def test_evidence_of_which_a_chain_knows_nothing_is_told():
+    """No draw of the base met the target in one chain of two, which is worse than one that did."""
+    result = result_with(*importance_sample(0))
+    terms = np.zeros((*result.log_weights.shape[:2], 2))
+    terms[0, :, 1] = -np.inf
+    result.statistics.update(evidence_top=terms, evidence_bottom=np.zeros_like(terms))
+    assert any("log_evidence is not known" in sentence for sentence in result.warnings)
+
+
+def test_weights_that_are_not_numbers_are_told():
+    nothing = np.full(3, np.nan)
+    [sentence] = diagnosis._mixing(np.full((2, 50, 4), np.nan), nothing, nothing, ["a", "b", "c"])
+    assert "not numbers" in sentence
 
 
 def test_no_evidence_without_a_base():

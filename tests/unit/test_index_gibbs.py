@@ -9,6 +9,7 @@ import pseudo_extended as pe
 from pseudo_extended.analysis.travel import Travel, round_trips, sentences, travel
 from pseudo_extended.methods.preparation import Pilot, choose, in_doubt
 from pseudo_extended.run.loop import milestones
+from pseudo_extended.warmup.prior_mass import PriorMass
 from pseudo_extended.warmup.temperatures import adapt_g, adapt_steps
 
 from .sentences import assert_sentence
@@ -79,12 +80,12 @@ class TestLearningTheBase:
             assert self.learns(target) == learns
 
 
-def pilot(name, length, log_z, spread=0.0, finished=True):
+def pilot(name, length, log_z, spread=0.0, finished=True, covered=1.0, base_mass=None):
     islands = np.array([[log_z - spread, log_z + spread, log_z - spread, log_z + spread]])
     annealed = pe.warmup.annealing.Annealed(
-        None, None, np.array([length]), islands, None, None, 1, np.asarray(finished)
+        None, None, np.array([length]), islands, None, None, 1, np.asarray(finished), np.asarray(covered)
     )
-    return Pilot(name, None, annealed)
+    return Pilot(name, None, annealed, base_mass or PriorMass())
 
 
 class TestChoosing:
@@ -99,6 +100,24 @@ class TestChoosing:
 
     def test_a_path_that_did_not_arrive_is_chosen_last(self):
         assert choose([pilot("arrived", 9.0, 0.0), pilot("did not", 1.0, 0.0, finished=False)]).name == "arrived"
+
+    def test_a_base_whose_draws_all_miss_the_target_is_chosen_last(self):
+        """What is said of its log Z is a guess, however high."""
+        assert choose([pilot("missed", 1.0, 50.0, covered=0.0), pilot("met", 9.0, 0.0)]).name == "met"
+        assert choose([pilot("missed", 1.0, 0.0, covered=0.0)]).name == "missed"
+        assert np.isinf(pilot("missed", 1.0, 0.0, covered=0.0).error)
+        assert "vanishes at all" in pilot("missed", 1.0, 0.0, covered=0.0).says()
+
+    def test_a_prior_that_does_not_integrate_to_one(self):
+        """With log Z0 = -5 its log Z/Z0 is 5 above the others', who missed nothing."""
+        learned, mass = pilot("learned", 1.0, 0.0), PriorMass(-5.0, 0.02)
+        assert choose([pilot("prior", 3.0, 5.0), learned]).name == "prior"  # if it did, it would tell of a lost mode
+        assert choose([pilot("prior", 3.0, 5.0, base_mass=mass), learned]).name == "learned"
+        assert choose([pilot("prior", 0.5, 5.0, base_mass=mass), learned]).name == "prior"
+        unknown = PriorMass(0.0, np.inf)
+        assert choose([pilot("prior", 3.0, 5.0, base_mass=unknown), learned]).name == "learned"
+        assert choose([pilot("prior", 0.5, -5.0, base_mass=unknown), learned]).name == "prior"
+        assert choose([pilot("prior", 0.5, -5.0, base_mass=unknown)]).name == "prior"
 
     def test_two_that_do_about_as_well_leave_a_doubt(self):
         assert in_doubt(pilot("best", 5.0, 0.0), pilot("about as long", 6.0, 0.1))
@@ -171,6 +190,13 @@ class TestTravel:
     def test_stuck_index(self):
         said = " ".join(sentences(self.made(switches=False), 300))
         assert "one and the same pseudo-sample" in said
+
+    def test_a_bad_chain_is_told_beside_good_ones(self):
+        good, cold, stuck = self.made(), self.made(low=0.4), self.made(switches=False)
+        assert "0.4 of chain 1" in sentences(good._replace(lowest_betas=np.array([0.0, cold.lowest_beta])), 300)[0]
+        assert "of chain 0" in sentences(good._replace(switch_rates=np.array([stuck.switch_rate, 0.7])), 300)[0]
+        [few] = sentences(good._replace(round_trips=np.array([200, 0])), 300)
+        assert "chain 1 made 0 round trips" in few
 
     def test_methods_without_a_path(self):
         assert travel({"beta": np.ones((1, 2, 3))}) is None

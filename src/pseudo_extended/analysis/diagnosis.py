@@ -43,6 +43,11 @@ def diagnose_evidence(statistics: dict[str, np.ndarray]) -> list[str]:
     """Whether some factor of the evidence rests on one draw of a chain, as where the ends of a ladder hardly meet."""
     for name in ("evidence_top", "evidence_bottom"):
         terms = statistics.get(name, np.zeros((1, 1, 1)))
+        if not np.all(np.any(np.isfinite(terms), axis=1)):
+            return [
+                "log_evidence is not known: in some chain no draw says anything about a part of the path, as where the "
+                "target vanishes at every draw from the base; run longer, or give a base that covers less besides it."
+            ]
         if terms.shape[1] >= 100 and np.max(softmax(terms, axis=1)) > 0.1:
             return [
                 "log_evidence rests on a few draws, and its error cannot be trusted: some part of the ladder was "
@@ -112,6 +117,8 @@ def _mixing(
     num_chains, num_draws = weights.shape[:2]
     if num_draws < 8:
         return [f"{num_draws} draws of a chain are too few for a standard error; 8 is the least."]
+    if not np.all(np.isfinite(weights)):
+        return ["some weights are not numbers, and neither is any estimate: the target and its base hardly overlap."]
     sentences = []
     worst = int(np.argmax(np.nan_to_num(r_hat, nan=-np.inf)))
     if r_hat[worst] > 1.01:

@@ -13,16 +13,26 @@ HOT = 0.1
 
 
 class Travel(NamedTuple):
-    """Mixing along the path, of all chains together."""
+    """Mixing along the path."""
 
-    switch_rate: float
-    """The share of draws in which another pseudo-sample took over the target."""
+    switch_rates: Float[np.ndarray, " chain"]
+    """The share of a chain's draws in which another pseudo-sample took over the target."""
     round_trips: Int[np.ndarray, " chain"]
     """Trips from the hot end to the target and back, of all pseudo-samples of each chain."""
-    lowest_beta: float
+    lowest_betas: Float[np.ndarray, " chain"]
     by_temperature: pd.DataFrame
     """For tenths of the visited temperatures, the hottest first, and last for the target itself: the mean of β, the
     share of the visits, and the acceptance rates of the local moves and of the refreshments from the base."""
+
+    @property
+    def switch_rate(self) -> float:
+        """Of all chains together."""
+        return float(np.mean(self.switch_rates))
+
+    @property
+    def lowest_beta(self) -> float:
+        """Of all chains together."""
+        return float(np.min(self.lowest_betas))
 
 
 def travel(statistics: dict[str, np.ndarray]) -> Travel | None:
@@ -33,9 +43,9 @@ def travel(statistics: dict[str, np.ndarray]) -> Travel | None:
     carries = index[..., None] == np.arange(beta.shape[2])
     switches = index[:, 1:] != index[:, :-1]
     return Travel(
-        switch_rate=float(np.mean(switches)) if switches.size else float("nan"),
+        switch_rates=switches.mean(axis=1) if switches.size else np.full(len(index), np.nan),
         round_trips=round_trips(beta, carries),
-        lowest_beta=float(beta.min()),
+        lowest_betas=beta.min(axis=(1, 2)).astype(float),
         by_temperature=_by_temperature(beta, carries, statistics["move_acceptance"], statistics["refresh_acceptance"]),
     )
 
@@ -63,24 +73,26 @@ def count_round_trips(ends: Int[np.ndarray, "chain draw traveller"]) -> Int[np.n
 
 
 def sentences(found: Travel, num_draws: int) -> list[str]:
-    """What a user should know about it."""
+    """What a user should know about it; of the worst chain, because good ones do not make up for it."""
     said = []
-    if found.switch_rate == 0:
+    stuck = np.flatnonzero(found.switch_rates == 0)
+    if stuck.size:
         said.append(
-            "one and the same pseudo-sample carried the target in every draw: nothing that the others found has "
-            "reached it; warm up for longer, or give the target a base that is closer to it."
+            f"one and the same pseudo-sample carried the target in every draw{_of_chains(stuck, found)}: nothing that "
+            "the others found has reached it; warm up for longer, or give the target a base that is closer to it."
         )
-    if found.lowest_beta > 0.3:
+    cold = np.flatnonzero(found.lowest_betas > 0.3)
+    if cold.size:
         said.append(
-            f"the temperature never went below {found.lowest_beta:.2g}: barriers that need more heat were never "
-            "crossed; lower beta_min, or warm up for longer."
+            f"the temperature never went below {found.lowest_betas.max():.2g}{_of_chains(cold, found)}: barriers that "
+            "need more heat were never crossed; lower beta_min, or warm up for longer."
         )
-    trips = int(found.round_trips.sum())
-    if found.switch_rate > 0 and trips < 10 * len(found.round_trips):
+    fewest = int(np.argmin(found.round_trips))
+    if not stuck.size and found.round_trips[fewest] < 10:
         said.append(
-            f"the pseudo-samples made {trips} round trips between the hot end of the path and the target in "
-            f"{len(found.round_trips)} chains × {num_draws} draws; below 10 a chain the mass of modes far apart is "
-            "uncertain, whatever the errors say: run longer."
+            f"the pseudo-samples of chain {fewest} made {found.round_trips[fewest]} round trips between the hot end of "
+            f"the path and the target in {num_draws} draws; below 10 a chain the mass of modes far apart is uncertain, "
+            "whatever the errors say: run longer."
         )
     accepted, beta = (found.by_temperature[name].to_numpy() for name in ("move_acceptance", "beta"))
     worst = int(np.argmin(accepted))
@@ -90,6 +102,10 @@ def sentences(found: Travel, num_draws: int) -> list[str]:
             "did not settle there; warm up for longer."
         )
     return said
+
+
+def _of_chains(which: Int[np.ndarray, " some"], found: Travel) -> str:
+    return "" if len(which) == len(found.round_trips) else f" of chain {', '.join(map(str, which))}"
 
 
 def _hot_end(beta: Betas, carries: Bool[np.ndarray, "chain draw particle"]) -> float:

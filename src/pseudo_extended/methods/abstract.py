@@ -131,11 +131,17 @@ class AbstractMethod(eqx.Module):
 class AbstractPreparedMethod(AbstractMethod):
     """A method with something to choose before any chain starts."""
 
+    @property
+    def max_starts(self) -> int:
+        """How many positions of a user's batch `prepare` can make use of."""
+        return self.num_points
+
     @abstractmethod
     def prepare(
         self, key: Key[Array, ""], target: Target, x: Float[np.ndarray, "chain particle d"], say: Callable[[str], None]
     ) -> Prepared:
         """Choose what all chains share, before any of them starts.
 
+        `x` has the starting points of each chain, and behind them more of a user's batch, up to `max_starts`.
         What is chosen must not depend on the number of chains; `say` shows a line about what is going on.
         """

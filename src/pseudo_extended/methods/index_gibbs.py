@@ -38,6 +38,7 @@ from pseudo_extended.methods.preparation import Preparation, prepare_path
 from pseudo_extended.path import Path, cells_given, draw_t, on_path
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
+from pseudo_extended.warmup.mode_search import NUM_ASCENTS
 from pseudo_extended.warmup.temperatures import (
     TemperatureAdaptation,
     adapt_g,
@@ -151,6 +152,11 @@ class IndexGibbs(AbstractPreparedMethod):
     def num_points(self) -> int:
         """N."""
         return self.num_particles
+
+    @property
+    def max_starts(self) -> int:
+        """As many as there are ascents to begin at them."""
+        return NUM_ASCENTS
 
     @property
     def needs_gradient(self) -> bool:

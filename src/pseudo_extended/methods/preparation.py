@@ -24,6 +24,7 @@ from pseudo_extended.target import Target
 from pseudo_extended.warmup.annealing import Annealed, anneal
 from pseudo_extended.warmup.learned_base import SHELLS, broad_base, mixed, mixture_base, pad_components, refit
 from pseudo_extended.warmup.mode_search import DENSE_UP_TO, MAX_MODES, MAX_UNSEEN, ModeSearch
+from pseudo_extended.warmup.prior_mass import PriorMass, log_ratios, prior_mass
 
 NUM_POINTS = 256
 """The population that is annealed, in four islands."""
@@ -53,16 +54,22 @@ class Pilot(NamedTuple):
     base: NormalMixture | None
     """None for the target's own."""
     annealed: Annealed
+    base_mass: PriorMass = PriorMass()
+    """What the base integrates to, if that is not one."""
 
     @property
     def log_z(self) -> float:
         """The mean of the islands."""
-        return float(np.mean(np.asarray(self.annealed.log_z)[-1]))
+        return float(np.mean(np.asarray(self.annealed.log_z)[-1])) + self.base_mass.log
 
     @property
     def error(self) -> float:
-        """Its standard error, from the spread of the islands."""
-        return float(np.std(np.asarray(self.annealed.log_z)[-1], ddof=1) / np.sqrt(NUM_ISLANDS))
+        """Its standard error, from the spread of the islands and the share of their starts that was of use."""
+        covered = float(self.annealed.covered)
+        if covered == 0:
+            return np.inf
+        spread = np.std(np.asarray(self.annealed.log_z)[-1], ddof=1) / np.sqrt(NUM_ISLANDS)
+        return float(np.linalg.norm([spread, np.sqrt((1 - covered) / (covered * NUM_POINTS)), self.base_mass.error]))
 
     @property
     def length(self) -> float:
@@ -72,7 +79,12 @@ class Pilot(NamedTuple):
     def says(self) -> str:
         """In words."""
         reached = "" if bool(self.annealed.finished) else ", which did not reach the target"
-        return f"{self.name}: path of length {self.length:.1f}{reached}, log Z {self.log_z:.2f} ± {self.error:.2f}"
+        text = f"{self.name}: path of length {self.length:.1f}{reached}"
+        if float(self.annealed.covered) == 0:
+            return f"{text}; the target vanishes at all of {NUM_POINTS} draws from it"
+        if not self.base_mass.is_known:
+            return f"{text}; what the prior integrates to is not known, nor is log Z"
+        return f"{text}, log Z {self.log_z:.2f} ± {self.error:.2f}"
 
 
 class PreparedPath(NamedTuple):
@@ -106,16 +118,20 @@ def prepare_path(
         pilot = anneal_from(None, next(keys), _name_of_own(target))
         return PreparedPath(None, pilot.annealed, (pilot.says(),))
     search = ModeSearch(target, gradient=preparation.kernel.uses_gradient)
+    has_prior = target.base is not None and target.base.can_sample
     say("compiling the pilot")
-    search.programs = anneal_from.compile_beside(search.jobs)
+    weigh = [Job(partial(log_ratios, target), (key_starts,))] if has_prior else []
+    programs = anneal_from.compile_beside([*weigh, *search.jobs])
+    search.programs = programs[len(weigh) :]
     say("looking for modes")
     modes = search.from_starts(key_starts, x)
     say("annealing from a broad normal")
     broad = anneal_from(broad_base(modes), next(keys), "a broad normal")
     candidates = [broad]
-    if target.base is not None and target.base.can_sample:
+    if has_prior:
         say("annealing from the prior")
-        candidates.append(anneal_from(None, next(keys), "the prior"))
+        mass = prior_mass(*programs[0](jax.random.fold_in(key_starts, 2)))
+        candidates.append(anneal_from(None, next(keys), "the prior")._replace(base_mass=mass))
     population = np.asarray(broad.annealed.population.x)
     modes = search.again(jax.random.fold_in(key_starts, 1), modes, population)
     notes, listed = [], None
@@ -140,6 +156,9 @@ def prepare_path(
         notes.extend(pilot.says() for pilot in refitted)
         best = choose([best, *refitted])
     notes.append(f"chosen: {best.name}.")
+    if best.base is None and best.base_mass != PriorMass():
+        how_much = f"exp({best.base_mass.log:.1f})" if best.base_mass.is_known else "one, or perhaps not"
+        notes.append(f"log_prior integrates to {how_much}: log_evidence is the log of the target's mass over that.")
     base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > len(SHELLS) else 1)
     return PreparedPath(base, best.annealed, tuple(notes))
 
@@ -149,21 +168,28 @@ def fair(candidates: list[Pilot]) -> list[Pilot]:
 
     Strict, because half of the mass missed is a difference of log 2, and a longer path costs less than a mode.
     """
-    highest = max(candidates, key=lambda pilot: pilot.log_z - 2 * pilot.error)
-    return [
-        pilot
-        for pilot in candidates
-        if pilot.log_z > highest.log_z - 0.2 - 2 * np.hypot(pilot.error, highest.error) and pilot.annealed.finished
-    ] or [highest]
+    candidates = [pilot for pilot in candidates if pilot.annealed.covered > 0] or candidates
+    known = [pilot for pilot in candidates if pilot.base_mass.is_known] or candidates
+    highest = max(known, key=lambda pilot: pilot.log_z - 2 * pilot.error)
+
+    def missed(pilot: Pilot) -> bool:
+        least = highest.log_z - 0.2 - 2 * np.hypot(pilot.error, highest.error)
+        return pilot.base_mass.is_known and pilot.log_z <= least
+
+    return [pilot for pilot in candidates if pilot.annealed.finished and not missed(pilot)] or [highest]
 
 
 def choose(candidates: list[Pilot]) -> Pilot:
     """The shortest path among the fair ones; what one may have missed beyond its error makes it longer."""
     left = fair(candidates)
-    highest = max(left, key=lambda pilot: pilot.log_z - pilot.error)
+    known = [pilot for pilot in left if pilot.base_mass.is_known]
+    if not known:
+        return min(left, key=lambda pilot: pilot.length)
+    highest = max(known, key=lambda pilot: pilot.log_z - pilot.error)
 
     def cost(pilot: Pilot) -> float:
-        return pilot.length + MISSED * max(highest.log_z - pilot.log_z - np.hypot(pilot.error, highest.error), 0.0)
+        missed = highest.log_z - pilot.log_z - np.hypot(pilot.error, highest.error)
+        return pilot.length + (MISSED * max(missed, 0.0) if pilot.base_mass.is_known else 0.0)
 
     return min(left, key=cost)
 
@@ -240,6 +266,7 @@ class _Annealer:
             self.kernel,
             evaluator(own, gradient=self.kernel.uses_gradient),
             starts,
+            x,
             beta_min=self.preparation.beta_min,
             num_islands=NUM_ISLANDS,
             num_moves=3 if isinstance(self.kernel, HMC) else 12,

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from pseudo_extended import checks
 from pseudo_extended.bases import Base
 from pseudo_extended.compiled import Job, compile_once
-from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.run.preflight import explain, explain_instrument, first_error
 from pseudo_extended.target import Target, flatten_position
 
@@ -25,12 +25,16 @@ class Starts(NamedTuple):
     propose: Proposal
     max_attempts: int
     origin: str
+    batch: Float[np.ndarray, "batch d"] | None = None
 
 
 def starting_points(
     target: Target, method: AbstractMethod, init: Any, key: Key[Array, ""], num_chains: int
 ) -> Float[np.ndarray, "chain particle d"]:
-    """A point for every pseudo-sample of every chain, at which the target and the method's own densities are finite."""
+    """A point for every pseudo-sample of every chain, at which the target and the method's own densities are finite.
+
+    Behind them, the same for every chain, the rest of a batch for a method that prepares with it.
+    """
     starts = _starts(target, init)
     num_particles = method.num_points
     num_points = num_chains * num_particles
@@ -47,6 +51,14 @@ def starting_points(
 
     places = np.zeros((num_chains, num_particles, target.dim))
     [checked] = compile_once(Job(jax.vmap(check, in_axes=(None, 0)), (arrays, places)))
+
+    def is_good(points: Float[np.ndarray, "some d"]) -> Bool[np.ndarray, " some"]:
+        """The program takes as many points as all chains have."""
+        filled = np.resize(points, (-(-len(points) // num_points) * num_points, target.dim))
+        batches = filled.reshape(-1, *places.shape)
+        good = [np.logical_and(*(np.asarray(part).ravel() for part in checked(arrays, batch))) for batch in batches]
+        return np.concatenate([np.zeros(0, bool), *good])[: len(points)]
+
     keys = [
         jax.random.fold_in(jax.random.fold_in(key, chain), particle)
         for chain in range(num_chains)
@@ -63,13 +75,26 @@ def starting_points(
         )
         todo = np.flatnonzero(~(finite & covered))
         if todo.size == 0:
-            return x.reshape(num_chains, num_particles, target.dim)
+            rest = _rest_of_batch(starts, method, x[:num_particles])
+            rest = rest[is_good(rest)]
+            x = x.reshape(num_chains, num_particles, target.dim)
+            return np.concatenate([x, np.tile(rest, (num_chains, 1, 1))], axis=1)
     tried = f"{starts.max_attempts} {starts.origin}"
     worst = int(todo[0])
     if finite[worst]:
         raise ValueError(explain_instrument(target, x[worst], tried))
     sentence = explain(target, jnp.asarray(x[worst]), tried, needs_gradient=method.needs_gradient)
     raise ValueError(sentence) from first_error(target)
+
+
+def _rest_of_batch(
+    starts: Starts, method: AbstractMethod, x: Float[np.ndarray, "particle d"]
+) -> Float[np.ndarray, "rest d"]:
+    """What else a batch has, beyond a chain's own points, for a method that can make use of it."""
+    if starts.batch is None or not isinstance(method, AbstractPreparedMethod):
+        return x[:0]
+    is_new = ~np.any(np.all(starts.batch[:, None] == x, axis=2), axis=1)
+    return starts.batch[is_new][: method.max_starts - len(x)]
 
 
 def propose_starts(target: Target, init: Any, key: Key[Array, ""], num_points: int) -> Float[np.ndarray, "point d"]:
@@ -114,7 +139,7 @@ def _starts(target: Target, init: Any) -> Starts:
         # One place further after each round, so that chains differ also when they have as many points as the batch.
         return batch[(i + i // len(batch) + attempt) % len(batch)]
 
-    return Starts(in_turn, len(batch), "points of the batch init")
+    return Starts(in_turn, len(batch), "points of the batch init", batch)
 
 
 def _batch(target: Target, init: Any) -> Float[np.ndarray, "batch d"] | None:

@@ -37,6 +37,8 @@ class Annealed(NamedTuple):
     num_levels: Int[Array, ""]
     finished: Bool[Array, ""]
     """Whether β = 1 was reached."""
+    covered: Float[Array, ""]
+    """The share of the draws from the start of the path at which the target is positive."""
 
 
 class _Level(NamedTuple):
@@ -53,6 +55,7 @@ def anneal(
     kernel: AbstractKernel,
     evaluate: Evaluate,
     x: Float[Array, "particle d"],
+    reserve: Float[Array, "start d"],
     *,
     beta_min: float,
     num_islands: int,
@@ -60,8 +63,11 @@ def anneal(
     num_first_moves: int,
     dense: bool,
 ) -> Annealed:
-    """Anneal the points `x`, draws from the start of the path or near it, in islands that resample apart."""
-    population = jax.vmap(evaluate)(x)
+    """Anneal the points `x`, draws from the start of the path or near it, in islands that resample apart.
+
+    Where the target vanishes at some of them, others take their place; where it does at all, points of `reserve`.
+    """
+    population, covered = _where_positive(jax.vmap(evaluate)(jnp.concatenate([x, reserve])), x.shape[0])
     beta = jnp.asarray(beta_min, float)
     log_step = jnp.log(0.5) - 0.25 * jnp.log(float(x.shape[1]))
     blank = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
@@ -73,11 +79,13 @@ def anneal(
         population,
         fill(beta),
         jnp.zeros(MAX_LEVELS),
-        jnp.zeros((MAX_LEVELS, num_islands)),
+        # What vanishes there is missing from the mass of the start already.
+        jnp.full((MAX_LEVELS, num_islands), jnp.log(jnp.maximum(covered, 0.5 / x.shape[0]))),
         fill(log_step),
         fill(blank),
         jnp.asarray(0),
         jnp.asarray(False),
+        covered,
     )
 
     def goes_on(level: _Level) -> Bool[Array, ""]:
@@ -107,10 +115,20 @@ def anneal(
             _put(record.scale, number, scale),
             number + 1,
             beta >= 1,
+            covered,
         )
         return _Level(key_next, population, log_step, new)
 
     return jax.lax.while_loop(goes_on, advance, _Level(key, population, log_step, record)).record
+
+
+def _where_positive(points: PathState, size: int) -> tuple[PathState, Float[Array, ""]]:
+    """`size` points at which the target is positive, and the share of the first `size` that were; the rest is spare."""
+    valid = points.is_valid()
+    num_valid, num_spare = jnp.sum(valid[:size]), valid.shape[0] - size
+    first = jnp.argsort(~valid[:size], stable=True)[jnp.arange(size) % jnp.maximum(num_valid, 1)]
+    chosen = jnp.where(num_valid > 0, first, size + jnp.arange(size) % num_spare)
+    return jax.tree.map(lambda leaf: leaf[chosen], points), num_valid / size
 
 
 def metric(population: PathState, beta: Float[Array, ""], *, dense: bool, gradient: bool) -> Scale:
