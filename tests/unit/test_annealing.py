@@ -129,6 +129,10 @@ def test_tuning():
     np.testing.assert_allclose(scale[-1], 0.2, rtol=0.3)
     at_ends, _ = tuning_at(annealed, jnp.array([0.0, 1.0]))
     np.testing.assert_allclose(at_ends, log_step[jnp.array([0, -1])])
+    # On a path that ends at β = 0.1, where the scale is some 0.6, only the last knot is the target's.
+    _, scale = tuning_from(annealed, 9, 0.1)
+    assert np.all(scale[:-1] > 0.45)
+    np.testing.assert_allclose(scale[-1], 0.2, rtol=0.3)
 
 
 def test_metric_does_not_see_how_far_modes_are_apart():

@@ -57,7 +57,9 @@ def tuned(instrument: AbstractInstrument, annealed: Annealed) -> tuple[Path, Flo
     """Path, step sizes and metrics as the pilot found them."""
     if isinstance(instrument, Tempered):
         num_cells = cells_for(float(annealed.length[-1]))
-        return path_from(annealed, num_cells, instrument.beta_max), *tuning_from(annealed, NUM_KNOTS)
+        return path_from(annealed, num_cells, instrument.beta_max), *tuning_from(
+            annealed, NUM_KNOTS, instrument.beta_max
+        )
     path = fixed_path(instrument)
     return path, *tuning_at(annealed, np.asarray(path.beta))
 

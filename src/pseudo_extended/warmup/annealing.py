@@ -167,9 +167,11 @@ def path_from(annealed: Annealed, num_cells: int, beta_max: float = 1.0) -> Path
     return Path(jnp.asarray(nodes), jnp.asarray(log_z[-1] - log_z))
 
 
-def tuning_from(annealed: Annealed, num_knots: int) -> tuple[Float[Array, " knot"], Scale]:
-    """Log step sizes and metrics at knots equally far apart on the path."""
-    return _tuning(annealed, np.linspace(0.0, 1.0, num_knots) * float(annealed.length[-1]))
+def tuning_from(annealed: Annealed, num_knots: int, beta_max: float = 1.0) -> tuple[Float[Array, " knot"], Scale]:
+    """Log step sizes and metrics at knots equally far apart on the path up to `beta_max`; the last is the target's."""
+    at = np.linspace(0.0, 1.0, num_knots) * np.interp(beta_max, annealed.beta, annealed.length)
+    at[-1] = annealed.length[-1]
+    return _tuning(annealed, at)
 
 
 def tuning_at(annealed: Annealed, beta: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Scale]:

@@ -1,7 +1,8 @@
 """Adaptation along the path while the chains warm up: log g towards even visits, step sizes towards an acceptance rate.
 
-Both are stochastic approximation (Robbins and Monro 1951) with gains that fall like 1/n. The pilot has placed the nodes
-and knows log Z to a fraction of a nat; what is left is to settle.
+Both are stochastic approximation (Robbins and Monro 1951), with gains that fall like 1/n for g, and like 1/√n with the
+visits of a knot for step sizes. The pilot has placed the nodes and knows log Z to a fraction of a nat; what is left is
+to settle.
 """
 
 from typing import NamedTuple
