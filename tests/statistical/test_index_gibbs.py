@@ -11,6 +11,7 @@ from jax.scipy.special import logsumexp
 from scipy import integrate, stats
 
 import pseudo_extended as pe
+from pseudo_extended.problems.mixtures import NormalMixture
 
 from .test_ergodic_averages import assert_close
 
@@ -88,6 +89,17 @@ def test_heavy_tails():
         pairs = ((absolute, 2 * np.sqrt(3) / np.pi), (far, beyond))
         scores.append([(estimate.value - truth) / estimate.standard_error for estimate, truth in pairs])
     assert np.all(np.sum(np.square(scores), axis=0) < stats.chi2(8).isf(1e-4)), scores
+
+
+@pytest.mark.slow
+def test_a_mode_that_only_the_user_knows():
+    """A normal of scale 0.02 beside one of scale 1, in 30 dimensions, is found if it is the last of twelve starts."""
+    dim = 30
+    density = NormalMixture(np.array([0.4, 0.6]), np.stack([np.zeros(dim), np.full(dim, 3.0)]), np.array([1.0, 4e-4]))
+    starts = np.append(np.random.default_rng(0).normal(size=(11, dim)), np.full((1, dim), 3.001), axis=0)
+    result = pe.sample(density, starts, seed=0, **RUN)
+    narrow = result.expect(lambda x: x[0] > 2.5)
+    assert abs(narrow.value - 0.6) < 5 * narrow.standard_error < 0.1
 
 
 @pytest.mark.slow

@@ -155,8 +155,8 @@ class IndexGibbs(AbstractPreparedMethod):
 
     @property
     def max_starts(self) -> int:
-        """As many as there are ascents to begin at them."""
-        return NUM_ASCENTS
+        """Ascents begin at them, at most half of all."""
+        return NUM_ASCENTS // 2
 
     @property
     def needs_gradient(self) -> bool:

@@ -68,12 +68,14 @@ class ModeSearch:
         return [*jobs, Job(jax.vmap(log_target), (np.zeros((SCREENED_AT_ONCE, self.dim)),))] if self.dense else jobs
 
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
-        """Ascents from all scales around the user's starts (and from the base), then around what they found."""
+        """Ascents from the starts that were given and from all scales around them (and from the base), then further."""
         rng = _numpy_rng(key)
         starts = self._around(rng, x, 10 ** rng.uniform(-1, 2, size=(self.num_ascents, 1)))
         if self.target.base is not None and self.target.base.can_sample:
             keys = jax.random.split(key, self.num_ascents // 2)
             starts[: len(keys)] = np.asarray(jax.vmap(self.target.draw_base)(keys))
+        given = x[: self.num_ascents // 2]
+        starts[-len(given) :] = given
         if not self.gradient:
             return self._one_place(starts)
         ends, values = self._climb(starts)
