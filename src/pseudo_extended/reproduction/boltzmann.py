@@ -134,7 +134,7 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     figure, axes = new_figure(1, 2, 10, 4.0)
     for axis, unit in zip(axes[0], ("seconds", "evaluations"), strict=True):
         draw_cost(axis, found, summary_of(ledger, problem, "default", budget), MOMENTS, unit)
-    axes[0, 0].legend()
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(
         f"{bench_of(problem).title}: mean squared error × cost of the paper's method\n"
         "against N; dashed: our default, which chooses its own"

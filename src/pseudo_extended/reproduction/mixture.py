@@ -111,7 +111,7 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
         for axis, unit in zip(axes[:, column], ("seconds", "evaluations"), strict=True):
             draw_cost(axis, found, default, MOMENTS, unit)
             axis.set_title(f"({problem[-1]})")
-    axes[0, 0].legend(fontsize=8)
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(
         "Mean squared error × cost of the paper's method against N; dashed: our default, which chooses its own"
     )

@@ -52,14 +52,15 @@ def rmse_of(errors: Float[np.ndarray, "run score"]) -> tuple[Float[np.ndarray, "
 
 
 def with_error(value: float, error: float) -> str:
-    """As many digits as the error leaves, to two of its own.
+    """As many digits as the error leaves, to two of its own; five of the value are enough.
 
-    >>> with_error(0.12345, 0.0123), with_error(24.693, 1.84), with_error(0.5, float("nan"))
-    ('0.123 ± 0.012', '24.7 ± 1.8', '0.500')
+    >>> with_error(0.12345, 0.0123), with_error(33.79114, 0.00052), with_error(0.5, float("nan"))
+    ('0.123 ± 0.012', '33.791 ± 0.001', '0.500')
     """
     if not np.isfinite(error):
         return f"{value:.3g}" if value >= 1 else f"{value:.3f}"
     places = 3 if error == 0 else int(np.clip(1 - np.floor(np.log10(error)), 0, 5))
+    places = min(places, max(4 - int(np.floor(np.log10(abs(value)))), 0)) if value else places
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
