@@ -10,6 +10,8 @@ from pseudo_extended.warmup.prior_mass import PriorMass, log_ratios, prior_mass
 
 pytestmark = pytest.mark.usefixtures("x64")
 
+# Five standard errors of four batches, t with 3 degrees of freedom: false alarm 2 %, and seeds are constants.
+
 
 def mass_of(log_prior, sample_prior, example, seed=0, **options):
     target = pe.Target(
@@ -28,12 +30,15 @@ def test_a_constant_that_was_left_out(dim, constant):
         np.zeros(dim),
     )
     assert mass.is_known
-    assert mass == PriorMass() if constant == 0 else abs(mass.log - constant) < 5 * mass.error + 0.05
+    if constant == 0:
+        assert mass == PriorMass()
+    else:
+        assert abs(mass.log - constant) < 5 * mass.error < 0.5
 
 
 def test_a_bounded_parameter_takes_its_jacobian_along():
     mass = mass_of(lambda x: -3 * x, lambda key: jax.random.exponential(key) / 3, 1.0, bounds=(0, None))
-    assert abs(mass.log + np.log(3)) < 5 * mass.error + 0.05
+    assert abs(mass.log + np.log(3)) < 5 * mass.error < 0.5
 
 
 def test_nothing_is_claimed_where_the_fit_is_hopeless():

@@ -10,6 +10,7 @@ import numpy as np
 from pseudo_extended import problems
 from pseudo_extended.analysis.result import Result, take_particle
 from pseudo_extended.target import Target
+from pseudo_extended.weights import draw_rows, importance
 
 CANCERS = ("colon", "leukemia", "prostate")
 NUM_SHOWN = 4
@@ -149,5 +150,4 @@ def _points(result: Result) -> np.ndarray:
     drawn = drawn.reshape(-1, drawn.shape[-1])
     if result.log_importance is None:
         return drawn
-    importance = np.exp(result.log_importance - result.log_importance.max()).ravel()
-    return drawn[np.random.default_rng(0).choice(len(drawn), len(drawn), p=importance / importance.sum())]
+    return drawn[draw_rows(importance(result.log_importance).reshape(1, -1), np.random.default_rng(0))[0]]
