@@ -22,8 +22,9 @@ from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
 from pseudo_extended.kernels.path_moves import evaluator
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.annealing import Annealed, anneal
-from pseudo_extended.warmup.learned_base import SHELLS, broad_base, mixed, mixture_base, pad_components, refit
+from pseudo_extended.warmup.learned_base import SHELLS, broad_base, claimed, mixed, mixture_base, pad_components, refit
 from pseudo_extended.warmup.mode_search import DENSE_UP_TO, MAX_MODES, MAX_UNSEEN, ModeSearch
+from pseudo_extended.warmup.modes import Modes
 from pseudo_extended.warmup.prior_mass import PriorMass, log_ratios, prior_mass
 
 NUM_POINTS = 256
@@ -31,6 +32,8 @@ NUM_POINTS = 256
 NUM_ISLANDS = 4
 
 
+MIN_CLAIMED = 0.9
+"""The part of the target that the longest list of modes has to hold, if there are more modes than that."""
 MAX_REFITS = 3
 SHORT_PATH = 1.0
 """A path that needs no improvement."""
@@ -135,13 +138,14 @@ def prepare_path(
     population = np.asarray(broad.annealed.population.x)
     modes = search.again(jax.random.fold_in(key_starts, 1), modes, population)
     notes, listed = [], None
-    if modes.unseen <= MAX_UNSEEN:
+    mixture = mixture_base(modes, population, MAX_MODES)
+    if why_not := why_not_listed(modes, mixture, broad):
+        notes.append(f"{why_not}: the modes cannot be listed.")
+    else:
         name = "a normal at the one mode" if len(modes.x) == 1 else f"a mixture at {min(len(modes.x), MAX_MODES)} modes"
         say(f"annealing from {name}")
-        listed = anneal_from(mixture_base(modes, population, MAX_MODES), next(keys), name)
+        listed = anneal_from(mixture, next(keys), name)
         candidates.append(listed)
-    else:
-        notes.append(f"{modes.unseen:.0%} of the ascents ended in a mode of their own: the modes cannot be listed.")
     notes = [*(pilot.says() for pilot in candidates), *notes]
     best = choose(candidates)
     rival = next((pilot for pilot in candidates if in_doubt(best, pilot)), None)
@@ -161,6 +165,20 @@ def prepare_path(
         notes.append(f"log_prior integrates to {how_much}: log_evidence is the log of the target's mass over that.")
     base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > len(SHELLS) else 1)
     return PreparedPath(base, best.annealed, tuple(notes))
+
+
+def why_not_listed(modes: Modes, mixture: NormalMixture, broad: Pilot) -> str | None:
+    """Why no mixture holds all modes, or None if one may.
+
+    Chains whose base is at some of very many modes seldom reach the others, and from it no evidence need show that they
+    are missed: a broad base must tell. Where it says that modes beyond the longest list hold little, the list will do.
+    """
+    if modes.unseen > MAX_UNSEEN:
+        return f"{modes.unseen:.0%} of the ascents ended in a mode of their own"
+    share = claimed(mixture, np.asarray(broad.annealed.population.x))
+    if len(modes.x) > MAX_MODES and broad.annealed.finished and share < MIN_CLAIMED:
+        return f"the {MAX_MODES} heaviest of {len(modes.x)} modes hold {share:.0%} of what {broad.name} reached"
+    return None
 
 
 def fair(candidates: list[Pilot]) -> list[Pilot]:

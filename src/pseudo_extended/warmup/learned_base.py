@@ -45,6 +45,11 @@ def mixture_base(modes: Modes, points: Float[np.ndarray, "point d"], num_kept: i
     )
 
 
+def claimed(base: NormalMixture, points: Float[np.ndarray, "point d"]) -> float:
+    """The share of points that the components of a mixture at modes account for, and not its broad part."""
+    return float(np.mean(np.sum(_shares(base, points)[:, : -len(SHELLS)], axis=1)))
+
+
 def mixed(one: NormalMixture, other: NormalMixture) -> NormalMixture:
     """Half of each."""
     return NormalMixture(
