@@ -1,5 +1,7 @@
 """The default method: its settings, what it prepares, and what it reports."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,11 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.analysis.travel import Travel, round_trips, sentences, travel
-from pseudo_extended.methods.preparation import Pilot, choose, in_doubt
+from pseudo_extended.methods.preparation import Pilot, choose, in_doubt, why_not_listed
 from pseudo_extended.run.loop import milestones
+from pseudo_extended.warmup.learned_base import mixture_base
+from pseudo_extended.warmup.mode_search import MAX_MODES
+from pseudo_extended.warmup.modes import Modes
 from pseudo_extended.warmup.prior_mass import PriorMass
 from pseudo_extended.warmup.temperatures import adapt_g, adapt_steps
 
@@ -124,6 +129,34 @@ class TestChoosing:
         assert not in_doubt(pilot("best", 5.0, 0.0), pilot("clearly longer", 7.0, 0.0))
         assert not in_doubt(pilot("best", 0.5, 0.0), pilot("short as well", 0.6, 0.0))
         assert not in_doubt(pilot("best", 5.0, 0.0), pilot("missed something", 5.5, -3.0))
+
+
+class TestListingTheModes:
+    """Normals of scale 0.1, ten apart on a line, visited twice; a broad base has reached 25 points at each."""
+
+    def why_not(self, num_modes, num_hits=2, finished=True, reached=None):
+        x = 10.0 * np.arange(num_modes)[:, None]
+        modes = Modes(x, np.zeros(num_modes), np.full((num_modes, 1, 1), 0.01), np.full(num_modes, num_hits))
+        points = np.random.default_rng(0).normal(np.repeat(x[:reached], 25, axis=0), 0.1)
+        broad = pilot("a broad normal", 5.0, 0.0, finished=finished)
+        broad = broad._replace(annealed=broad.annealed._replace(population=SimpleNamespace(x=points)))
+        return why_not_listed(modes, mixture_base(modes, points, MAX_MODES), broad)
+
+    def test_as_many_as_the_longest_list(self):
+        assert self.why_not(MAX_MODES) is None
+
+    def test_a_few_more_that_hold_little(self):
+        assert self.why_not(MAX_MODES + 2) is None
+        assert self.why_not(2 * MAX_MODES, reached=MAX_MODES) is None
+
+    def test_many_more_that_hold_much(self):
+        assert self.why_not(MAX_MODES + 20) == "the 40 heaviest of 60 modes hold 66% of what a broad normal reached"
+
+    def test_a_broad_base_that_did_not_arrive_tells_nothing(self):
+        assert self.why_not(MAX_MODES + 20, finished=False) is None
+
+    def test_modes_seen_once(self):
+        assert self.why_not(2, num_hits=1) == "100% of the ascents ended in a mode of their own"
 
 
 class TestAdaptation:
