@@ -4,7 +4,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from threading import Lock, local
 from typing import Any, NamedTuple
 
@@ -12,7 +12,8 @@ import jax
 from jax.sharding import SingleDeviceSharding
 from jax.stages import Lowered
 
-_compiled: OrderedDict[str, Callable[..., Any]] = OrderedDict()
+_compiled: OrderedDict[str, Future[Callable[..., Any]]] = OrderedDict()
+# Those under way as well: a thread that wants one waits for the thread that compiles it, and for no other.
 _compiled_lock = Lock()
 _MAX_COMPILED = 64
 _clock = local()
@@ -66,13 +67,35 @@ def _compile(programs: list[Lowered], places: list[str]) -> list[Callable[..., A
         for program, place in zip(programs, places, strict=True)
     ]
     names = [hashlib.sha256((text + shell).encode()).hexdigest() for text, shell in zip(texts, shells, strict=True)]
+    mine: dict[str, Lowered] = {}
     with _compiled_lock:
-        missing = {name: program for name, program in zip(names, programs, strict=True) if name not in _compiled}
-        with ThreadPoolExecutor(max(len(missing), 1)) as pool:
-            _compiled.update(zip(missing, pool.map(lambda program: program.compile(), missing.values()), strict=True))
-        for name in names:
+        for name, program in zip(names, programs, strict=True):
+            if name not in _compiled:
+                _compiled[name], mine[name] = Future(), program
             _compiled.move_to_end(name)
-        found = [_compiled[name] for name in names]
+        found = {name: _compiled[name] for name in names}
         while len(_compiled) > _MAX_COMPILED:
             _compiled.popitem(last=False)
-    return found
+    try:
+        with ThreadPoolExecutor(max(len(mine), 1)) as pool:
+            for name, program in zip(mine, pool.map(lambda program: program.compile(), mine.values()), strict=True):
+                found[name].set_result(program)
+    finally:
+        _forget([(name, found[name]) for name in mine if not found[name].done()])
+    return [_awaited(found[name], program) for name, program in zip(names, programs, strict=True)]
+
+
+def _awaited(future: Future[Callable[..., Any]], program: Lowered) -> Callable[..., Any]:
+    try:
+        return future.result()
+    except CancelledError:  # another thread gave it up
+        return program.compile()
+
+
+def _forget(failed: list[tuple[str, Future[Any]]]) -> None:
+    """Programs that were not compiled, because of an error or Ctrl-C: who waits for one compiles it alone."""
+    with _compiled_lock:
+        for name, future in failed:
+            if _compiled.get(name) is future:
+                del _compiled[name]
+            future.cancel()

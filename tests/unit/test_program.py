@@ -1,6 +1,8 @@
 """The compiled programs: never stale, never compiled twice, and never mixed up."""
 
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import jax.numpy as jnp
 import numpy as np
@@ -111,6 +113,65 @@ def test_memory_of_programs_is_bounded(monkeypatch):
     monkeypatch.setattr(compiled, "_MAX_COMPILED", 1)
     assert sample(normal, np.zeros(2)).num_draws == 20
     assert len(compiled._compiled) == 1
+
+
+class Lowered:
+    """A program that takes as long to compile as the test lets it; it is known by its text."""
+
+    in_tree = in_avals = out_tree = None
+
+    def __init__(self, text, error=None):
+        self.text, self.error = text, error
+        self.begun, self.may_end = Event(), Event()
+
+    def as_text(self):
+        return self.text
+
+    def compile(self):
+        self.begun.set()
+        assert self.may_end.wait(60)
+        if self.error:
+            raise self.error
+        return self
+
+
+class TestCompilingOnSeveralThreads:
+    @pytest.fixture
+    def submit(self, monkeypatch):
+        monkeypatch.setattr(compiled, "_compiled", OrderedDict())
+        with ThreadPoolExecutor(2) as pool:
+            yield lambda program: pool.submit(compiled._compile, [program], ["here"])
+
+    def test_a_thread_does_not_wait_for_the_programs_of_others(self, submit):
+        slow, fast = Lowered("slow"), Lowered("fast")
+        first = submit(slow)
+        assert slow.begun.wait(60)
+        fast.may_end.set()
+        assert submit(fast).result(60) == [fast]
+        assert not first.done()
+        slow.may_end.set()
+        assert first.result(60) == [slow]
+
+    def test_one_compiles_and_the_other_waits_for_it(self, submit):
+        one, other = Lowered("same"), Lowered("same")
+        first = submit(one)
+        assert one.begun.wait(60)
+        second = submit(other)
+        one.may_end.set()
+        assert first.result(60) == second.result(60) == [one]
+        assert not other.begun.is_set()
+
+    def test_what_failed_for_one_is_tried_by_the_other_and_not_remembered(self, submit):
+        one, other, later = Lowered("same", MemoryError("no room")), Lowered("same"), Lowered("same")
+        first = submit(one)
+        assert one.begun.wait(60)
+        second = submit(other)
+        for program in (one, other, later):
+            program.may_end.set()
+        with pytest.raises(MemoryError, match="no room"):
+            first.result(60)
+        assert second.result(60) == [other]
+        assert submit(later).result(60) in ([later], [other])
 
 
 class TestThin:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 from rich.console import Console
@@ -41,10 +42,12 @@ def conduct(cells: Iterable[Cell], ledger: Ledger, *, jobs: int = 1, cluster: An
 
 
 def _on_threads(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, Outcome]]:
-    """In order, so that runs of one method follow each other and share its compiled programs."""
+    """As many methods at a time as there are threads: runs of one share its compiled programs, but wait for them."""
     stop = threading.Event()
     pool = ThreadPoolExecutor(jobs)
-    running: dict[Future[Outcome], Cell] = {pool.submit(run_cell, cell, stop.is_set): cell for cell in cells}
+    running: dict[Future[Outcome], Cell] = {
+        pool.submit(run_cell, cell, stop.is_set): cell for cell in interleaved(cells, jobs)
+    }
     try:
         while running:
             done, _ = wait(running, timeout=0.5, return_when=FIRST_COMPLETED)  # a wait for ever would not see Ctrl-C
@@ -53,6 +56,21 @@ def _on_threads(cells: list[Cell], jobs: int) -> Iterator[tuple[Cell, Outcome]]:
     finally:
         stop.set()
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def interleaved(cells: list[Cell], jobs: int) -> list[Cell]:
+    """In the order of their methods, `jobs` methods at a time, of which each run is followed by one of the next method.
+
+    >>> cells = [Cell("problem", method, run, 10) for method in "abc" for run in range(2)]
+    >>> [f"{cell.method}{cell.run}" for cell in interleaved(cells, jobs=2)]
+    ['a0', 'b0', 'a1', 'b1', 'c0', 'c1']
+    """
+    rows: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        rows.setdefault((cell.problem, cell.method), []).append(cell)
+    each = list(rows.values())
+    turns = [turn for first in range(0, len(each), jobs) for turn in zip_longest(*each[first : first + jobs])]
+    return [cell for turn in turns for cell in turn if cell is not None]
 
 
 def _on_cluster(cells: list[Cell], client: Any) -> Iterator[tuple[Cell, Outcome]]:
