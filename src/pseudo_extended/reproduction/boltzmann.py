@@ -142,12 +142,12 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     return save(figure, out / "mse_time_boltzmann")
 
 
-FULL, SHORT = Budget(10, 10_000), Budget(2, 500, is_full=False)
+FULL, SHORT = Budget(10, 10_000), Budget(2, 200, is_full=False)
 EXPERIMENTS = {
     "figure4": Experiment(
         "Figure 4: Boltzmann machine, projections",
         Budget(1, 10_000),
-        Budget(1, 500, is_full=False),
+        Budget(1, 200, is_full=False),
         _figure_4_cells,
         _figure_4,
     ),

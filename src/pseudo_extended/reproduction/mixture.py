@@ -118,7 +118,7 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     return save(figure, out / "mse_time_mixture")
 
 
-FULL, QUICK = Budget(20, 50_000), Budget(4, 2_000, is_full=False)
+FULL, QUICK = Budget(20, 50_000), Budget(2, 2_000, is_full=False)
 
 
 def _table(name: str, title: str, methods: Callable[[Budget], list[str]]) -> Experiment:

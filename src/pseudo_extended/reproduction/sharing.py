@@ -49,5 +49,5 @@ def _table(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
 
 
 EXPERIMENTS = {
-    "sharing": Experiment(TITLE, Budget(10, 20_000), Budget(4, 1_000, is_full=False), _cells, _table),
+    "sharing": Experiment(TITLE, Budget(10, 20_000), Budget(2, 1_000, is_full=False), _cells, _table),
 }
