@@ -90,9 +90,9 @@ def two_normals(dim: int = 10, distance: float = 10.0) -> Case:
     return Case(f"two normals, d = {dim}", problem, np.zeros(dim), (0.001, 1.0), errors)
 
 
-def boltzmann() -> Case:
+def boltzmann(diagonal: str = "optimal") -> Case:
     """A Boltzmann machine relaxation of 28 units, as in the paper."""
-    problem = pe.problems.boltzmann_machine(28, seed=0)
+    problem = pe.problems.boltzmann_machine(28, seed=0, diagonal=diagonal)
     dim = problem.target.dim
 
     def errors(x: np.ndarray, w: np.ndarray) -> dict[str, float]:
@@ -110,6 +110,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "a": lambda: mixture("a"),
     "b": lambda: mixture("b"),
     "boltzmann": boltzmann,
+    "boltzmann-27": lambda: boltzmann("shift"),  # one direction less than units, and not three as with the optimal D
     "two": two_normals,
 }
 case_of = cache(lambda name: CASES[name]())

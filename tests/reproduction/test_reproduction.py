@@ -180,13 +180,15 @@ class TestTables:
         assert 0.02 < share < 0.09
 
     def test_a_table_from_records(self, tmp_path):
-        ledger, budget = Ledger(tmp_path), Budget(2, 50_000)
-        for cell in grid("mixture-a", ["hmc", "default"], budget):
+        ledger, budget = Ledger(tmp_path), Budget(5, 50_000)
+        for cell in [*grid("mixture-a", ["hmc", "default"], budget), Cell("mixture-a", "pt", 0, 50_000)]:
             ledger.add(cell, outcome(cell))
         EXPERIMENTS["table1"].render(ledger, budget, tmp_path)
         text = (tmp_path / "table1.md").read_text()
         assert "0.100 ± 0.000 (2.69)*" in text  # HMC, far from the paper's
         assert re.search(r"\| our default \| 0\.100 ± 0\.000 \|", text)
+        assert "0.100 (0.18) |" in text  # PT, a single run: not marked
+        assert "4 of 4 cells are marked; one in twenty would be by chance.\n\nRows of fewer than 5 runs are not." in text
         assert "RAM" not in text  # not run
         latex = (tmp_path / "table1.tex").read_text()
         assert r"\begin{tabular}{lrrrrrrr}" in latex

@@ -20,6 +20,8 @@ FREE = ("pe-2", "pe-5", "pe-10", "pe-20")
 SHOWN = ("hmc", "pe-2", "default")
 KEPT = 10_000
 COMPARED = " (the paper's in parentheses; * where they are more than two standard errors apart)"
+LEAST_RUNS = 5
+"""For a mark: fewer do not know their own error."""
 
 
 def _table_1_methods(budget: Budget) -> list[str]:
@@ -38,7 +40,7 @@ def _cells_of(methods: Sequence[str], budget: Budget) -> list[Cell]:
 
 
 def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: Path, title: str) -> list[Path]:
-    made, marked, total = [], 0, 0
+    made, marked, total, few = [], 0, 0, False
     published = TABLE_1 | TABLE_2 if budget.draws == DRAWS else {}
     for problem in PROBLEMS:
         rows = []
@@ -48,7 +50,7 @@ def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: 
                 continue
             printed = published.get(method)
             cells, marks = _moment_cells(summary, None if printed is None else printed.of(problem))
-            marked, total = marked + sum(marks), total + len(marks)
+            marked, total, few = marked + sum(marks), total + len(marks), few or summary.runs < LEAST_RUNS
             evaluations = summary.evaluations / budget.draws
             cost = [f"{evaluations:.0f}" if evaluations >= 10 else f"{evaluations:.1f}", f"{summary.seconds:.1f}"]
             rows.append([label(method), *cells, *cost, str(summary.runs)])
@@ -58,6 +60,8 @@ def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: 
         )
         made.append(tables.Table(caption, ["", *MOMENTS, "densities a draw", "seconds a run", "runs"], rows))
     notes = [f"{marked} of {total} cells are marked; one in twenty would be by chance."] if total else []
+    if total and few:
+        notes.append(f"Rows of fewer than {LEAST_RUNS} runs are not.")
     if not published:
         notes.append(f"Not the paper's budget, which is {DRAWS:,} draws: its numbers are not beside ours.")
     tables.write(made, path, title, notes)
@@ -70,9 +74,11 @@ def _moment_cells(summary: Summary, printed: tuple[float, ...] | None) -> tuple[
     if printed is None:
         return text, []
     rmse, error = np.array(ours).T
-    marks = differs(rmse, np.nan_to_num(error), np.array(printed), RUNS).tolist()
-    cells = [f"{cell} ({p:.2f}){'*' if m else ''}" for cell, p, m in zip(text, printed, marks, strict=True)]
-    return cells, marks
+    beside = [f"{cell} ({p:.2f})" for cell, p in zip(text, printed, strict=True)]
+    if summary.runs < LEAST_RUNS:
+        return beside, []
+    marks = differs(rmse, error, np.array(printed), RUNS).tolist()
+    return [f"{cell}{'*' if mark else ''}" for cell, mark in zip(beside, marks, strict=True)], marks
 
 
 def _figure_2_cells(budget: Budget) -> list[Cell]:
