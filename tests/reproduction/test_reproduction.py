@@ -188,7 +188,9 @@ class TestTables:
         assert "0.100 ± 0.000 (2.69)*" in text  # HMC, far from the paper's
         assert re.search(r"\| our default \| 0\.100 ± 0\.000 \|", text)
         assert "0.100 (0.18) |" in text  # PT, a single run: not marked
-        assert "4 of 4 cells are marked; one in twenty would be by chance.\n\nRows of fewer than 5 runs are not." in text
+        assert (
+            "4 of 4 cells are marked; one in twenty would be by chance.\n\nRows of fewer than 5 runs are not." in text
+        )
         assert "RAM" not in text  # not run
         latex = (tmp_path / "table1.tex").read_text()
         assert r"\begin{tabular}{lrrrrrrr}" in latex
