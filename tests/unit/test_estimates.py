@@ -78,6 +78,16 @@ def test_quantile_error_covers():
     assert abs(np.mean(inside) - 0.95) < 0.055  # 5 binomial errors
 
 
+def test_quantile_error_covers_between_two_modes():
+    """The median of ±2 with probability a half each jumps: one standard error often missed 0."""
+    rng = np.random.default_rng(4)
+    inside = []
+    for values in rng.normal(rng.choice([-2.0, 2.0], size=(400, 4, 100, 1)), 0.1):
+        estimate = estimates.quantile(values, np.ones((4, 100, 1)), 0.5)
+        inside.append(abs(estimate.value) < 3 * estimate.standard_error)
+    assert np.mean(inside) > 0.95 - 0.055  # 5 binomial errors
+
+
 @pytest.mark.parametrize("probability", [-0.1, 1.1, np.nan, "a", None, True])
 def test_bad_probability(probability):
     with pytest.raises((TypeError, ValueError), match="probability"):

@@ -131,6 +131,23 @@ class TestChoosing:
         assert not in_doubt(pilot("best", 5.0, 0.0), pilot("missed something", 5.5, -3.0))
 
 
+class TestWhatTheEvidenceIs:
+    """Without the constant of its prior, N(0, 5²) in two dimensions, a model's evidence is off by log(2π 25) = 5.06."""
+
+    @pytest.mark.parametrize(("base", "end"), [("auto", "mass, that included."), ("target", "mass over that.")])
+    def test_a_note_says_that_a_prior_has_no_constant(self, base, end):
+        target = pe.Target(
+            example=np.zeros(2),
+            log_prior=lambda x: -0.5 * jnp.sum((x / 5) ** 2),
+            log_likelihood=lambda x: -50 * jnp.sum((x - 1) ** 2),
+            sample_prior=lambda key: 5 * jax.random.normal(key, (2,), float),
+        )
+        method = pe.IndexGibbs(base=base)
+        result = pe.sample(target, method=method, seed=0, draws=20, warmup=20, chains=1, progress=False)
+        [note] = [note for note in result.notes if "log_prior" in note]
+        assert note == f"log_prior integrates to exp(5.1): log_evidence is the log of the target's {end}"
+
+
 class TestListingTheModes:
     """Normals of scale 0.1, ten apart on a line, visited twice; a broad base has reached 25 points at each."""
 

@@ -119,19 +119,21 @@ def prepare_path(
     if not preparation.learns_base:
         say("annealing along the path")
         pilot = anneal_from(None, next(keys), _name_of_own(target))
-        return PreparedPath(None, pilot.annealed, (pilot.says(),))
+        if has_prior(target) and target.dim <= DENSE_UP_TO:  # beyond, nothing would be known
+            [weigh] = compile_once(Job(partial(log_ratios, target), (key_starts,)))
+            pilot = pilot._replace(base_mass=prior_mass(*weigh(key_starts)))
+        return PreparedPath(None, pilot.annealed, (pilot.says(), *_on_evidence(pilot, pilot.base_mass)))
     search = ModeSearch(target, gradient=preparation.kernel.uses_gradient)
-    has_prior = target.base is not None and target.base.can_sample
     say("compiling the pilot")
-    weigh = [Job(partial(log_ratios, target), (key_starts,))] if has_prior else []
+    weigh = [Job(partial(log_ratios, target), (key_starts,))] if has_prior(target) else []
     programs = anneal_from.compile_beside([*weigh, *search.jobs])
     search.programs = programs[len(weigh) :]
     say("looking for modes")
     modes = search.from_starts(key_starts, x)
     say("annealing from a broad normal")
     broad = anneal_from(broad_base(modes), next(keys), "a broad normal")
-    candidates = [broad]
-    if has_prior:
+    candidates, mass = [broad], PriorMass()
+    if weigh:
         say("annealing from the prior")
         mass = prior_mass(*programs[0](jax.random.fold_in(key_starts, 2)))
         candidates.append(anneal_from(None, next(keys), "the prior")._replace(base_mass=mass))
@@ -139,7 +141,9 @@ def prepare_path(
     modes = search.again(jax.random.fold_in(key_starts, 1), modes, population)
     notes, listed = [], None
     mixture = mixture_base(modes, population, MAX_MODES)
-    if why_not := why_not_listed(modes, mixture, broad):
+    if not preparation.kernel.uses_gradient:
+        notes.append("without gradients no modes are looked for.")
+    elif why_not := why_not_listed(modes, mixture, broad):
         notes.append(f"{why_not}: the modes cannot be listed.")
     else:
         name = "a normal at the one mode" if len(modes.x) == 1 else f"a mixture at {min(len(modes.x), MAX_MODES)} modes"
@@ -160,11 +164,27 @@ def prepare_path(
         notes.extend(pilot.says() for pilot in refitted)
         best = choose([best, *refitted])
     notes.append(f"chosen: {best.name}.")
-    if best.base is None and best.base_mass != PriorMass():
-        how_much = f"exp({best.base_mass.log:.1f})" if best.base_mass.is_known else "one, or perhaps not"
-        notes.append(f"log_prior integrates to {how_much}: log_evidence is the log of the target's mass over that.")
+    notes.extend(_on_evidence(best, mass))
     base = None if best.base is None else pad_components(best.base, 8 if best.base.num_components > len(SHELLS) else 1)
     return PreparedPath(base, best.annealed, tuple(notes))
+
+
+def has_prior(target: Target) -> bool:
+    """Whether the target is a model with a prior that can be drawn from."""
+    return target.log_likelihood is not None and target.base is not None and target.base.can_sample
+
+
+def _on_evidence(chosen: Pilot, mass: PriorMass) -> list[str]:
+    """What the evidence is, if the prior does not integrate to one."""
+    if mass == PriorMass():
+        return []
+    if chosen.base is not None:
+        how = (
+            f"log_prior integrates to exp({mass.log:.1f}): log_evidence is the log of the target's mass, that included."
+        )
+        return [how] if mass.is_known else []
+    how_much = f"exp({mass.log:.1f})" if mass.is_known else "one, or perhaps not"
+    return [f"log_prior integrates to {how_much}: log_evidence is the log of the target's mass over that."]
 
 
 def why_not_listed(modes: Modes, mixture: NormalMixture, broad: Pilot) -> str | None:
