@@ -61,7 +61,8 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
     num_draws = x.shape[0] * x.shape[1]
     stuck = np.flatnonzero(np.all(x == x[:, :1], axis=(1, 2, 3)))
     if x.shape[1] > 1 and stuck.size:
-        sentences.append(f"chain {', '.join(map(str, stuck))} never moved: its draws are one point, and worth nothing.")
+        which = f"chain {stuck[0]}" if stuck.size == 1 else f"each of chains {', '.join(map(str, stuck))}"
+        sentences.append(f"{which} never moved: its draws are one point, and worth nothing.")
     elif np.mean(statistics["acceptance_rate"]) < 0.05:
         sentences.append(
             f"the mean acceptance rate is {np.mean(statistics['acceptance_rate']):.2g}: "
@@ -70,9 +71,10 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
     diverging, non_finite = (int(np.sum(statistics[name])) for name in ("diverging", "non_finite"))
     if diverging > non_finite:
         sentences.append(
-            f"{diverging} of {num_draws} draws after warm-up diverged: the step size is too large for some part of "
-            "the extended target; give the method a kernel with a higher target_acceptance, such as "
-            "kernel=pe.HMC(target_acceptance=0.95)."
+            f"{diverging - non_finite} of {num_draws} draws after warm-up diverged: the step size is too large for "
+            "some part of the extended target; give the method a kernel with a higher target_acceptance, such as "
+            "kernel=pe.NUTS(target_acceptance=0.95) or, in the place of the default's, "
+            "kernel=pe.HMC(4, target_acceptance=0.95)."
         )
     if non_finite:
         sentences.append(
