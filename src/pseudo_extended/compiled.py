@@ -13,7 +13,7 @@ from jax.sharding import SingleDeviceSharding
 from jax.stages import Lowered
 
 _compiled: OrderedDict[str, Future[Callable[..., Any]]] = OrderedDict()
-# Those under way as well: a thread that wants one waits for the thread that compiles it, and for no other.
+"""Those under way as well: a thread that wants one waits for the thread that compiles it, and for no other."""
 _compiled_lock = Lock()
 _MAX_COMPILED = 64
 _clock = local()

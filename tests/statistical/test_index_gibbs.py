@@ -104,12 +104,12 @@ def test_a_mode_that_only_the_user_knows():
 
 @pytest.mark.slow
 def test_more_modes_than_a_mixture_can_list():
-    """The 40 heaviest modes of this machine hold four fifths: with a base at those, R-hat was 1.05."""
+    """The 40 heaviest modes of this machine hold four fifths: R-hat was 1.05 with a base at those, and 1.01 without."""
     problem = pe.problems.boltzmann_machine(24, seed=7)
     result = pe.sample(problem.target, np.zeros(problem.target.dim), seed=0, draws=4000, chains=4, progress=False)
     assert any("modes cannot be listed" in note for note in result.notes)
     assert_close(result.mean(), problem.mean, least_ess=200)
-    assert result.summary()["r_hat"].max() < 1.03
+    assert result.summary()["r_hat"].max() < 1.03  # in the middle of the two
     assert abs(result.log_evidence.value - problem.log_evidence) < 5 * result.log_evidence.standard_error < 0.3
 
 

@@ -171,6 +171,7 @@ class TestCompilingOnSeveralThreads:
         with pytest.raises(MemoryError, match="no room"):
             first.result(60)
         assert second.result(60) == [other]
+        assert not any(future.cancelled() for future in compiled._compiled.values())
         assert submit(later).result(60) in ([later], [other])
 
 

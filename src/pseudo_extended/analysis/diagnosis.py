@@ -68,10 +68,11 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
             f"the mean acceptance rate is {np.mean(statistics['acceptance_rate']):.2g}: "
             "the step size did not settle; warm up for longer."
         )
-    diverging, non_finite = (int(np.sum(statistics[name])) for name in ("diverging", "non_finite"))
-    if diverging > non_finite:
+    non_finite = int(np.sum(statistics["non_finite"]))
+    diverging = int(np.sum(statistics["diverging"] & ~statistics["non_finite"]))
+    if diverging:
         sentences.append(
-            f"{diverging - non_finite} of {num_draws} draws after warm-up diverged: the step size is too large for "
+            f"{diverging} of {num_draws} draws after warm-up diverged: the step size is too large for "
             "some part of the extended target; give the method a kernel with a higher target_acceptance, such as "
             "kernel=pe.NUTS(target_acceptance=0.95) or, in the place of the default's, "
             "kernel=pe.HMC(4, target_acceptance=0.95)."

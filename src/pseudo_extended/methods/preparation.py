@@ -195,10 +195,12 @@ def why_not_listed(modes: Modes, mixture: NormalMixture, broad: Pilot) -> str | 
     """
     if modes.unseen > MAX_UNSEEN:
         return f"{modes.unseen:.0%} of the ascents ended in a mode of their own"
+    if len(modes.x) <= MAX_MODES or not broad.annealed.finished:
+        return None
     share = claimed(mixture, np.asarray(broad.annealed.population.x))
-    if len(modes.x) > MAX_MODES and broad.annealed.finished and share < MIN_CLAIMED:
-        return f"the {MAX_MODES} heaviest of {len(modes.x)} modes hold {share:.0%} of what {broad.name} reached"
-    return None
+    if share >= MIN_CLAIMED:
+        return None
+    return f"the {MAX_MODES} heaviest of {len(modes.x)} modes hold {share:.0%} of what {broad.name} reached"
 
 
 def fair(candidates: list[Pilot]) -> list[Pilot]:
