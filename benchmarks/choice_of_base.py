@@ -20,7 +20,8 @@ def measured(target: object, dim: int, seed: int, chains: int) -> tuple[float, f
     """Smallest effective sample size, largest R-hat, seconds of sampling."""
     result = pe.sample(target, np.zeros(dim), seed=seed, draws=4000, chains=chains, progress=False)
     summary = result.summary()
-    return float(summary["ess"].min()), float(summary["r_hat"].max()), result.seconds["run"]
+    ess, r_hat = np.min(summary["ess"].to_numpy()), np.max(summary["r_hat"].to_numpy())
+    return float(ess), float(r_hat), result.seconds["run"]
 
 
 def machines(seeds: list[int]) -> None:
