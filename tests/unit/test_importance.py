@@ -17,7 +17,7 @@ TARGET = pe.Target(lambda x: -0.5 * jnp.sum(x**2), np.zeros(1))
 
 def result_with(x, log_importance, log_weights=None):
     """A result made of numbers: x has shape (chain, draw, particle, 1)."""
-    calm = {name: np.zeros(x.shape[:2]) for name in ("diverging", "non_finite")}
+    calm = {name: np.zeros(x.shape[:2], bool) for name in ("diverging", "non_finite")}
     return pe.Result(
         target=TARGET,
         unconstrained=x,

@@ -68,8 +68,8 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
             f"the mean acceptance rate is {np.mean(statistics['acceptance_rate']):.2g}: "
             "the step size did not settle; warm up for longer."
         )
-    non_finite = int(np.sum(statistics["non_finite"]))
-    diverging = int(np.sum(statistics["diverging"] & ~statistics["non_finite"]))
+    non_finite = np.count_nonzero(statistics["non_finite"])
+    diverging = np.count_nonzero(np.logical_and(statistics["diverging"], np.logical_not(statistics["non_finite"])))
     if diverging:
         sentences.append(
             f"{diverging} of {num_draws} draws after warm-up diverged: the step size is too large for "
