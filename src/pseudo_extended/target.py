@@ -237,8 +237,8 @@ class Target(eqx.Module):
             value = jax.eval_shape(traced, position)
         except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError) as error:
             raise TypeError(
-                f"{name} must be a JAX function: jax.numpy instead of numpy, and no Python `if` or `float` on its "
-                "values; JAX could not trace it. Or wrap a NumPy function by pe.from_numpy."
+                f"{name} must be a JAX function: jax.numpy instead of numpy, and jnp.where instead of a Python `if` on "
+                "its values; JAX could not trace it. Or wrap it by pe.from_numpy, which calls it as it is."
             ) from error
         if value.shape != ():
             raise ValueError(

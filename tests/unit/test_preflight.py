@@ -74,6 +74,28 @@ def test_numpy_instead_of_jax_is_explained():
     assert_sentence(error, "log_density", "jax.numpy")
 
 
+def test_a_python_if_in_a_jax_function_is_explained():
+    """It would run as a NumPy function; but who writes jax.numpy wants gradients."""
+
+    def slip(x):
+        return -jnp.sum(x**2) if x[0] > 0 else -2 * jnp.sum(x**2)
+
+    with pytest.raises(TypeError) as error:
+        tiny(slip, np.ones(2))
+    assert_sentence(error, "log_density", "jnp.where", "pe.from_numpy")
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize(("indices", "out_of_bounds"), [([0, 1, 2], False), ([1, 2, 3], True), ([-1, 0], False)])
+def test_indices_that_count_from_1_are_a_doubt(indices, out_of_bounds):
+    """JAX would read the last entry in place of one past it."""
+    target = pe.Target(lambda p: good(p) - jnp.sum(p["a"][np.array(indices)]), EXAMPLE)
+    doubts = check_densities(target, pe.Plain())
+    assert bool(doubts) == out_of_bounds
+    if out_of_bounds:
+        assert_sentence(doubts[0], "log_density", "index 3", "shape (3,)", "from 0")
+
+
 @pytest.mark.usefixtures("x64")
 def test_low_precision_is_a_doubt():
     target = pe.Target(lambda p: good(p).astype(jnp.float32), EXAMPLE)

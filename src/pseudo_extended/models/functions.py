@@ -124,18 +124,22 @@ def target_from(function: Any, init: Any) -> tuple[Target, Any]:
 
 
 def _plain(function: Callable[[Any], Any], example: Any) -> Target:
-    """The function as it is if JAX can trace it, and else, if it works on NumPy arrays, by calling back."""
+    """The function as it is if JAX can trace it, and else, if it works on NumPy arrays, by calling back.
+
+    One that cannot be traced and returns an array of JAX is no NumPy function but a JAX function with a slip, such
+    as a Python `if` on its values. Called back it would run, without gradients and a hundred times slower.
+    """
     target = Target(function, example)
     position = jax.tree.unflatten(target.treedef, target.example)
     try:
         jax.eval_shape(function, position)
     except (jax.errors.TracerArrayConversionError, jax.errors.ConcretizationTypeError):
-        wrapped = Target(NumpyFunction(function), example)
         try:
-            _floats("log_density", function(position), ())
+            value = function(position)
+            _floats("log_density", value, ())
         except Exception:  # no NumPy function either: the refusal of a function that JAX cannot trace says what to do
             return target
-        return wrapped
+        return target if isinstance(value, jax.Array) else Target(NumpyFunction(function), example)
     except Exception:  # it is called again, and explained, with the other checks
         return target
     return target

@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import checkify
 from jaxtyping import Array, Float
 
 from pseudo_extended.host import no_gradient, said
@@ -35,9 +36,32 @@ def _check_density(target: Target, name: str, function: Callable[[Any], Any]) ->
         shapes = ", ".join(f"{parameter.name}: {parameter.shape}" for parameter in target.parameters)
         error.add_note(f"pseudo-extended called {name} with a position like init, of {shapes}, in double precision.")
         raise
+    doubts = _index_out_of_bounds(target, name, function)
     if dtype != jnp.float64:
-        return [f"{name} returns {dtype}: it is computed in low precision somewhere, which limits step sizes."]
-    return []
+        doubts.append(f"{name} returns {dtype}: it is computed in low precision somewhere, which limits step sizes.")
+    return doubts
+
+
+def _index_out_of_bounds(target: Target, name: str, function: Callable[[Any], Any]) -> list[str]:
+    """JAX reads the nearest entry where an index is out of bounds, and says nothing: indices that count from 1 show so.
+
+    A doubt and no refusal, because some write code that relies on it. Compiled only for functions that index by
+    numbers: an index that is a constant and within bounds is a slice to JAX.
+    """
+    position = jax.tree.unflatten(target.treedef, [jnp.asarray(leaf) for leaf in target.example])
+    try:
+        text = str(jax.make_jaxpr(function)(position))
+        if "callback" in text or not any(word in text for word in ("gather", "dynamic", "scatter")):
+            return []
+        complaint = jax.jit(checkify.checkify(function, errors=checkify.index_checks))(position)[0].get()
+    except Exception:  # a primitive that checkify does not know
+        return []
+    if complaint is None:
+        return []
+    return [
+        f"{name} indexes out of bounds, where JAX takes the nearest entry: {complaint.strip().rstrip('.')}. Indices "
+        "count from 0."
+    ]
 
 
 def complaints(target: Target) -> list[str]:
