@@ -23,6 +23,8 @@ from pseudo_extended.warmup.mode_search import ModeSearch
 from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
 from pseudo_extended.warmup.screening import most_unexplained, scatter, unexplained
 
+from .sentences import assert_sentence
+
 pytestmark = pytest.mark.usefixtures("x64")
 
 
@@ -131,6 +133,36 @@ def test_a_narrow_mode_is_found_from_one_start():
             nearest = np.argmin(np.sum((means - centre) ** 2, axis=1))
             np.testing.assert_allclose(centre, means[nearest], atol=0.02)
             np.testing.assert_allclose(np.diagonal(covariance), scales[nearest] ** 2, rtol=0.02)
+
+
+def searched(log_density):
+    """Modes of a density in the plane, or the refusal."""
+    search = ModeSearch(pe.Target(log_density, np.zeros(2)), gradient=True)
+    search.programs = compile_once(*search.jobs)
+    return search.from_starts(jax.random.key(0), np.zeros((4, 2)))
+
+
+@pytest.mark.parametrize(
+    ("log_density", "names"),
+    [(lambda x: 0 * jnp.sum(x), "x[0], x[1]"), (lambda x: -0.5 * x[0] ** 2, "on x[1]")],
+    ids=["constant", "half"],
+)
+def test_what_nothing_depends_on_is_named(log_density, names):
+    with pytest.raises(ValueError, match="must depend on every parameter") as error:
+        searched(log_density)
+    assert_sentence(error, names, "prior or bounds")
+
+
+def test_a_box_is_not_taken_for_it():
+    """Nor is a slope that vanishes within rounding."""
+    searched(lambda x: jnp.where(jnp.all(jnp.abs(x) < 3), 0.0, -jnp.inf))
+    searched(lambda x: -0.5 * jnp.sum((x / jnp.array([1.0, 1e30])) ** 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_slope_without_end_is_explained():
+    with pytest.raises(ValueError, match="no mode, or no finite integral"):
+        searched(jnp.sum)
 
 
 def test_outside_the_support_nothing_is_to_be_explained():

@@ -36,6 +36,8 @@ MAX_PLACES = 800
 MAX_MODES = 40
 MAX_UNSEEN = 0.5
 """With more ascents than this in modes of their own, the modes cannot be listed."""
+FAR_AWAY = 1e100
+"""Beyond all walls, and where the square of it is still a number."""
 DENSE_UP_TO = 50
 """Dimensions for which components have full covariances."""
 
@@ -79,6 +81,7 @@ class ModeSearch:
         if not self.gradient:
             return self._one_place(starts)
         ends, values = self._climb(starts)
+        self._refuse_what_nothing_depends_on(starts, ends, values)
         num_found = 0
         for _ in range(MAX_ROUNDS):
             starts = self._near(rng, ends, values, x)
@@ -103,6 +106,22 @@ class ModeSearch:
         old = np.repeat(modes.x, np.maximum(modes.num_hits, 1), axis=0)
         old_values = np.repeat(modes.log_density, np.maximum(modes.num_hits, 1))
         return self._modes(np.concatenate([ends, old]), np.concatenate([values, old_values]))
+
+    def _refuse_what_nothing_depends_on(self, starts: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
+        """What no ascent has moved may be flat between walls, as in a box; or nothing depends on it."""
+        inside = np.flatnonzero(np.isfinite(values))[:8]
+        silent = np.all(ends == starts, axis=0)
+        if not len(inside):
+            return
+        for i in np.flatnonzero(silent):
+            far = FAR_AWAY * np.array([-1.0, 0.0, 1.0])[:, None, None] * np.eye(self.dim)[i]
+            before, here, after = np.asarray(jax.vmap(jax.vmap(self.target.log_target))(ends[inside] + far))
+            silent[i] = np.array_equal(before, here) and np.array_equal(here, after)
+        if silent.any():
+            raise ValueError(
+                "the log density must depend on every parameter, or it has no finite integral; it does not depend on "
+                f"{', '.join(self.target.some_coordinates(silent))}: drop it, or give it a prior or bounds."
+            )
 
     def _near(self, rng: np.random.Generator, ends: np.ndarray, values: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Starts around what was found.
@@ -141,8 +160,9 @@ class ModeSearch:
         kept, hits = (found[:MAX_PLACES] for found in distinct(ends, values, 2 * MAX_MODES))
         if len(kept) == 0:
             raise ValueError(
-                "no ascent of the log density ended at a finite value: the density seems to have no mode. Give the "
-                "target a base, such as base=pe.Normal(mean, scale), or choose method=pe.Plain() to see what it does."
+                "no ascent of the log density ended at a finite value: the density seems to have no mode, or no "
+                "finite integral. Give the target a base, such as base=pe.Normal(mean, scale), or choose "
+                "method=pe.Plain() to see what it does."
             )
         places = ends[kept]
         # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one

@@ -61,10 +61,10 @@ def distinct(
     plateau has any number of places, and circles that hold it in a few would hold modes beside it too.
     """
     good = np.isfinite(log_density) & np.all(np.isfinite(x), axis=1)
-    if not good.any():
-        return np.zeros(0, int), np.zeros(0, int)
     order = np.argsort(-np.where(good, log_density, -np.inf))[: good.sum()]
-    order = order[log_density[order] > log_density[order[0]] - near_top(x.shape[1])]
+    order = order[log_density[order] > log_density[order[:1]] - near_top(x.shape[1])]
+    if not order.size:  # none is finite, or all are so high that nothing is below the highest: there is no mode
+        return np.zeros(0, int), np.zeros(0, int)
     unit = np.std(x[order], axis=0) + 1e-12
     kept, hits = _places(x, order, unit)
     return (kept, hits) if len(kept) <= wanted else _places(x, order, 3 * unit)
