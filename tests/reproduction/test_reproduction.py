@@ -189,7 +189,8 @@ class TestTables:
         assert re.search(r"\| our default \| 0\.100 ± 0\.000 \|", text)
         assert "0.100 (0.18) |" in text  # PT, a single run: not marked
         assert (
-            "4 of 4 cells are marked; one in twenty would be by chance.\n\nRows of fewer than 5 runs are not." in text
+            "4 of 4 cells are marked; one in twenty would be by chance.\n\nRows of fewer than 5 runs are not marked."
+            in text
         )
         assert "RAM" not in text  # not run
         latex = (tmp_path / "table1.tex").read_text()
@@ -289,6 +290,30 @@ class TestCells:
         np.testing.assert_allclose(np.diff(schedules[1]), 1 / 1000)
         assert np.diff(schedules[0])[0] < 0.2 / 1000
         assert setup_of("gs", "boltzmann-6", machine, 10).method.step_size == 0.5
+
+    def test_the_authors_program_has_their_slips(self):
+        """Weights of (b) that sum to 7.476, in a box; one pseudo-sample a draw, too often one of small β."""
+        bench = bench_of("mixture-b")
+        setup = setup_of("pe-2-authors", "mixture-b", bench, 10)
+        x = np.array([3.0, 4.0])
+        assert setup.target.log_density(x) - bench.target.log_density(x) == pytest.approx(np.log(7.476), abs=1e-4)
+        assert np.isneginf(setup.target.log_density(np.array([101.0, 0.0])))
+        beta = np.tile([0.2, 0.8], (2, 5000, 1))
+        result = pe.Result(
+            target=bench.target,
+            unconstrained=np.tile([[[0.0, 0.0], [1.0, 1.0]]], (2, 5000, 1, 1)),
+            log_weights=np.zeros((2, 5000, 2)),
+            statistics={"beta": beta},
+            method="numbers",
+            seed=0,
+            seconds={},
+            stopped=None,
+            doubts=(),
+        )
+        weights = setup.reweigh(result).weights
+        assert set(np.unique(weights)) == {0.0, 1.0}
+        odds = (2 * np.pi) ** 0.6
+        assert weights[..., 0].mean() == pytest.approx(odds / (1 + odds), abs=0.02)
 
     def test_scores_vanish_at_the_truth(self):
         """Exact draws have errors of Monte Carlo size; all of them moved by one have an error of one."""

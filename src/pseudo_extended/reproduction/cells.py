@@ -73,6 +73,8 @@ def run_cell(cell: Cell, should_stop: Any = None, data: str | None = None) -> Ou
         raise StoppedError(f"{cell} was stopped: {error}") from None
     if result.stopped is not None:
         raise StoppedError(f"{cell} was stopped before its last draw ({result.stopped}).")
+    if setup.reweigh is not None:
+        result = setup.reweigh(result)
     evaluations = result.statistics["num_evaluations"]
     record = {
         **cell._asdict(),

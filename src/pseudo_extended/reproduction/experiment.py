@@ -46,7 +46,7 @@ def label(method: str) -> str:
     if not method.startswith("pe-"):
         return NAMES[method]
     number, _, how = method.removeprefix("pe-").partition("-")
-    kinds = {"": "", "box": ", the authors' box", "wide": ", β in (0.001, 1)"}
+    kinds = {"": "", "box": ", the authors' box", "authors": ", the authors' program", "wide": ", β in (0.001, 1)"}
     return f"PE (N={number}){kinds.get(how, f', β = {how}')}"
 
 
