@@ -124,7 +124,9 @@ def reproduce(
         list[str], typer.Argument(help="Experiments, such as table1 or figure5, or all; list names them.")
     ],
     out: Annotated[Path, typer.Option(help="Where records, tables and figures go.")] = Path("results"),
-    quick: Annotated[bool, typer.Option("--quick", help="A small budget for each, and not the paper's.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small budget for each, and not the paper's; into OUT/quick.")
+    ] = False,
     runs: Annotated[int | None, typer.Option(help="Independent runs of each row, instead of the budget's.")] = None,
     draws: Annotated[int | None, typer.Option(help="Draws of each run, instead of the budget's.")] = None,
     jobs: Annotated[int, typer.Option(help="Runs at the same time.")] = 1,
@@ -135,7 +137,9 @@ def reproduce(
     """Run the paper's experiments; a second call goes on where the first was stopped."""
     if names == ["list"]:
         for name, experiment in EXPERIMENTS.items():
-            typer.echo(f"{name:20} {experiment.title} ({experiment.full.runs} × {experiment.full.draws:,} draws)")
+            full = experiment.full
+            budget = f"{len(experiment.cells(full))} runs of {full.draws:,} draws" if full.draws > 1 else "no sampling"
+            typer.echo(f"{name:20} {experiment.title} ({budget})")
         return
     if data is not None:
         os.environ[VARIABLE] = str(data)

@@ -3,11 +3,13 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from importlib.metadata import version
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,7 +19,7 @@ from typer.testing import CliRunner
 
 import pseudo_extended as pe
 from pseudo_extended import cli
-from pseudo_extended.reproduction import benches, boltzmann, cells, conduct, mixture, setups
+from pseudo_extended.reproduction import benches, boltzmann, cells, conduct, mixture, regression, setups
 from pseudo_extended.reproduction.benches import bench_of
 from pseudo_extended.reproduction.catalogue import EXPERIMENTS, reproduce
 from pseudo_extended.reproduction.cells import Cell, Outcome, run_cell
@@ -185,8 +187,8 @@ class TestTables:
             ledger.add(cell, outcome(cell))
         EXPERIMENTS["table1"].render(ledger, budget, tmp_path)
         text = (tmp_path / "table1.md").read_text()
-        assert "0.100 ± 0.000 (2.69)*" in text  # HMC, far from the paper's
-        assert re.search(r"\| our default \| 0\.100 ± 0\.000 \|", text)
+        assert "0.100 ± 0 (2.69)*" in text  # HMC, far from the paper's
+        assert re.search(r"\| our default \| 0\.100 ± 0 \|", text)
         assert "0.100 (0.18) |" in text  # PT, a single run: not marked
         assert (
             "4 of 4 cells are marked; one in twenty would be by chance.\n\nRows of fewer than 5 runs are not marked."
@@ -329,19 +331,22 @@ class TestCells:
         assert np.isfinite(boltzmann.variational_errors("boltzmann-6")["E[XXᵀ]"])
 
 
-def test_every_experiment_draws_what_the_records_give(tmp_path, monkeypatch):
+def test_every_experiment_draws_what_the_records_give(tmp_path, monkeypatch, data_directory):
     """All figures and tables of made-up records of every cell; no sampling."""
     monkeypatch.setattr(boltzmann, "_problem", lambda budget, full: "boltzmann-6")
+    monkeypatch.setattr(regression, "CANCERS", ("colon",))  # pictures of the others are the same
+    monkeypatch.setattr(os, "fsync", lambda file: None)  # a thousand times
+    monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
     rng = np.random.default_rng(0)
     dims = {"mixture": 2, "illustration": 1, "boltzmann": bench_of("boltzmann-6").target.dim}
-    names = [name for name in EXPERIMENTS if name not in ("figure6", "prostate", "posteriors")]
+    dims |= dict.fromkeys(benches.CANCERS, 4)
     ledger = Ledger(tmp_path)
-    for name in names:
-        experiment = EXPERIMENTS[name]
+    for experiment in EXPERIMENTS.values():
         budget = experiment.full._replace(runs=2)
         for cell in experiment.cells(budget):
             kind = cell.problem.partition("-")[0]
             moments = {"boltzmann": ("E[X]", "E[XXᵀ]"), "toy": ("E[θ]",), "illustration": ("E[X]",)}
+            moments |= dict.fromkeys(benches.CANCERS, regression.SCORES)
             scores = {moment: rng.gamma(2.0) for moment in moments.get(kind, ("E[X1]", "E[X2]", "E[X1²]", "E[X2²]"))}
             ledger.add(cell, outcome(cell, scores, rng.normal(size=(50, dims[kind])) if cell.keep else None))
         written = experiment.render(ledger, budget, tmp_path)
@@ -350,6 +355,45 @@ def test_every_experiment_draws_what_the_records_give(tmp_path, monkeypatch):
             assert path.stat().st_size > 500, path
     assert "β = 0.9" in (tmp_path / "table2.md").read_text()
     assert mixture.TITLE_2 in (tmp_path / "table2.md").read_text()
+    assert "β = 0.75" in (tmp_path / "prostate.tex").read_text().replace(r"$\beta$", "β")
+
+
+COMMITTED = Path(__file__).parents[2] / "docs" / "reproduction"
+
+
+@pytest.mark.parametrize(("names", "draws"), [(["table1", "table2", "sharing"], None), (["figure6", "prostate"], 1000)])
+def test_committed_tables_are_those_of_the_committed_records(tmp_path, monkeypatch, data_directory, names, draws):
+    monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
+    shutil.copy(COMMITTED / "records.jsonl", tmp_path)
+    for path in reproduce(names, tmp_path, draws=draws, run=False, console=QUIET):
+        if path.suffix in (".md", ".tex"):
+            assert path.read_text() == (COMMITTED / path.name).read_text(), path.name
+
+
+@pytest.mark.parametrize("name", ["figure2", "figure3", "figure4", "posteriors"])
+def test_committed_draws_are_those_of_the_pictures(name):
+    """So that a clone can make them anew; of the posteriors, those that were run."""
+    experiment, ledger = EXPERIMENTS[name], Ledger(COMMITTED)
+    budget = experiment.full._replace(draws=1000) if name == "posteriors" else experiment.full
+    cells = [cell for cell in experiment.cells(budget) if name != "posteriors" or cell._replace(keep=0) in ledger]
+    assert cells
+    assert all(cell in ledger for cell in cells)
+
+
+def test_tables_need_no_draws_and_leave_out_what_has_no_records(tmp_path, monkeypatch, data_directory):
+    monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
+    ledger = Ledger(tmp_path)
+    for cell in grid("colon", ["hmc"], Budget(2, 1000), regression.KEPT):
+        ledger.add(
+            cell, outcome(cell, dict.fromkeys(regression.SCORES, -5.0), np.zeros((10, 4)) if cell.keep else None)
+        )
+    shutil.rmtree(tmp_path / "draws")
+    reproduce(["figure6"], tmp_path, draws=1000, run=False, console=QUIET)
+    text = (tmp_path / "figure6.md").read_text()
+    assert "| 2 |" in text
+    assert "leukemia," not in text
+    with pytest.raises(ValueError, match="for pictures the draws"):
+        reproduce(["posteriors"], tmp_path, draws=1000, run=False, console=QUIET)
 
 
 @pytest.mark.slow
@@ -365,10 +409,11 @@ class TestCommand:
         assert runner.invoke(cli.app, ["--version"]).output == f"pseudo-extended {version('pseudo-extended')}\n"
         listed = runner.invoke(cli.app, ["reproduce", "list"])
         assert "table1" in listed.output
-        assert "20 × 50,000" in listed.output
+        assert "520 runs of 50,000 draws" in listed.output
+        assert "no sampling" in listed.output
         nothing = runner.invoke(cli.app, ["reproduce", "table1", "--out", str(tmp_path), "--no-run"])
         assert nothing.exit_code == 1
-        assert "out must hold records" in nothing.output
+        assert "out must hold the records" in nothing.output
         refused = runner.invoke(cli.app, ["reproduce", "table3", "--out", str(tmp_path)])
         assert refused.exit_code == 1
         assert "name must be one of" in refused.output
@@ -385,4 +430,16 @@ class TestCommand:
         arguments[1:2] = ["prostate", "figure1"]
         refused = CliRunner().invoke(cli.app, arguments)
         assert refused.exit_code == 1
-        assert (tmp_path / "out" / "figure1.png").is_file()  # which wants no data
+        assert (tmp_path / "out" / "quick" / "figure1.png").is_file()  # which wants no data
+
+    def test_damaged_data_do_not_stop_the_others(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(tmp_path))
+        (tmp_path / "prostate.mat").write_bytes(b"no matrix")
+        with pytest.raises(FileNotFoundError, match=r"prostate\. .* must be the published file.* The others are in"):
+            reproduce(["prostate", "figure1"], tmp_path / "out", quick=True, console=QUIET)
+        assert (tmp_path / "out" / "quick" / "figure1.png").is_file()
+
+    def test_a_quick_run_leaves_the_tables_of_a_long_one(self, tmp_path):
+        (tmp_path / "figure1.png").write_text("took hours")
+        reproduce(["figure1"], tmp_path, quick=True, console=QUIET)
+        assert (tmp_path / "figure1.png").read_text() == "took hours"

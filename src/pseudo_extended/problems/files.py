@@ -17,6 +17,10 @@ PIGEONS = "https://raw.githubusercontent.com/Julia-Tempering/Pigeons.jl/0f737bed
 SECONDS = 60.0
 
 
+class DamagedFileError(ValueError):
+    """A file is there, but it is not the published one."""
+
+
 class DataFile(NamedTuple):
     """Where a file is, and the SHA-256 of what it holds."""
 
@@ -63,7 +67,7 @@ def data_file(name: str, directory: str | Path | None = None) -> Path:
         _download(name, path)
     digest = FILES[name].digest
     if hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-        raise ValueError(f"{path} must be the published file, SHA-256 {digest}; got another.")
+        raise DamagedFileError(f"{path} must be the published file, SHA-256 {digest}; got another.")
     return path
 
 
@@ -83,7 +87,9 @@ def _download(name: str, path: Path) -> None:
             f"get it in another way and name its directory in {VARIABLE}."
         ) from error
     if hashlib.sha256(content).hexdigest() != file.digest:
-        raise ValueError(f"{file.address} must be the file of SHA-256 {file.digest}; got another. Nothing was kept.")
+        raise DamagedFileError(
+            f"{file.address} must be the file of SHA-256 {file.digest}; got another. Nothing was kept."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as part:
         part.write(content)

@@ -8,8 +8,9 @@ import numpy as np
 from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.benches import bench_of, moment_errors
 from pseudo_extended.reproduction.cells import Cell
+from pseudo_extended.reproduction.costs import cost_table, draw_cost
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
-from pseudo_extended.reproduction.figures import COLOURS, colour, draw_cost, new_figure, plain_log_ticks, save
+from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, plain_log_ticks, save
 from pseudo_extended.reproduction.ledger import Ledger
 from pseudo_extended.reproduction.setups import fitted_base
 from pseudo_extended.reproduction.summaries import with_error
@@ -21,6 +22,7 @@ METHODS = (
 )  # fmt: skip
 QUICK = ("hmc", "ais", "st", "gs", "pe-2", "pe-2-0.5", "default")
 SHOWN = ("hmc", "ais", "st", "gs", "pe-5", "default")
+SHOWN_QUICK = ("hmc", "ais", "st", "gs", "pe-2", "default")
 NUMBERS = (2, 5, 10, 15, 20)
 KEPT = 10_000
 MOMENTS = ("E[X]", "E[XXᵀ]")
@@ -63,8 +65,8 @@ def _figure_5(name: str, full: str, ledger: Ledger, budget: Budget, out: Path) -
         plain_log_ticks(axis)
     axes[0, 0].invert_yaxis()
     figure.suptitle(
-        f"{bench_of(problem).title}: a point a run, a bar for their root mean square;\n"
-        "dotted: the variational normal alone"
+        f"{bench_of(problem).title}: {budget.says()}, a point each,\n"
+        "and a bar for their root mean square; dotted: the variational normal alone"
     )
     written = save(figure, out / name)
     rows = [["variational normal alone", *(f"{alone[moment]:.3f}" for moment in MOMENTS), "0", "", ""]]
@@ -78,8 +80,7 @@ def _figure_5(name: str, full: str, ledger: Ledger, budget: Budget, out: Path) -
         "its Monte Carlo error. The paper has a figure without numbers."
     )
     table = tables.Table(caption, ["", *MOMENTS, "densities in the draws", "seconds a run", "runs"], rows)
-    tables.write([table], out / name, f"Figure 5: {bench_of(problem).title}")
-    return [*written, out / f"{name}.md", out / f"{name}.tex"]
+    return [*written, *tables.write([table], out / name, f"Figure 5: {bench_of(problem).title}")]
 
 
 def _count(number: float) -> str:
@@ -92,8 +93,7 @@ def _count(number: float) -> str:
 
 
 def _figure_4_cells(budget: Budget) -> list[Cell]:
-    shown = SHOWN if budget.is_full else tuple(method for method in SHOWN if method in QUICK)
-    return grid(_problem(budget, AUTHORS), shown, budget, KEPT)
+    return grid(_problem(budget, AUTHORS), SHOWN if budget.is_full else SHOWN_QUICK, budget, KEPT)
 
 
 def _figure_4(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
@@ -131,15 +131,24 @@ def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
     problem = _problem(budget, OURS)
     found = {number: summary_of(ledger, problem, f"pe-{number}", budget) for number in _numbers(budget)}
     found = {number: summary for number, summary in found.items() if summary is not None}
-    figure, axes = new_figure(1, 2, 10, 4.0)
+    default = summary_of(ledger, problem, "default", budget)
+    figure, axes = new_figure(1, 2, 10, 4.2)
     for axis, unit in zip(axes[0], ("seconds", "evaluations"), strict=True):
-        draw_cost(axis, found, summary_of(ledger, problem, "default", budget), MOMENTS, unit)
+        draw_cost(axis, found, default, MOMENTS, unit)
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    title = bench_of(problem).title
     figure.suptitle(
-        f"{bench_of(problem).title}: mean squared error × cost of the paper's method\n"
-        "against N; dashed: our default, which chooses its own"
+        f"{title}: mean squared error × cost of the paper's method\n"
+        f"against N, {budget.says()}, ± 2 standard errors; dashed: our default, which chooses its own N"
     )
-    return save(figure, out / "mse_time_boltzmann")
+    rows = {label(f"pe-{number}"): summary for number, summary in found.items()}
+    table = cost_table(
+        f"{budget.says()}; ± one standard error, of the mean squared error.".capitalize(),
+        rows if default is None else rows | {label("default"): default},
+        MOMENTS,
+    )
+    path = out / "mse_time_boltzmann"
+    return [*save(figure, path), *tables.write([table], path, f"Mean squared error × cost, {title}")]
 
 
 FULL, SHORT = Budget(10, 10_000), Budget(2, 200, is_full=False)

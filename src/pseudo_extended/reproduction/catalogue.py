@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from pseudo_extended import checks
+from pseudo_extended.problems.files import DamagedFileError
 from pseudo_extended.reproduction import boltzmann, illustration, mixture, regression, sharing
 from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.conduct import conduct
@@ -39,7 +40,7 @@ def reproduce(
     Args:
         names: Of experiments, or "all".
         out: A directory, which is made if need be.
-        quick: A small budget for each, and not the paper's.
+        quick: A small budget for each, and not the paper's; tables and figures go into `out`/quick.
         runs: Independent runs of each row, instead of the budget's.
         draws: Draws of each run, instead of the budget's.
         jobs: Runs at the same time. No number depends on it, except for seconds.
@@ -47,11 +48,13 @@ def reproduce(
         run: If not, only write what the records there give.
         console: Where progress goes; stderr unless given.
     """
-    chosen = list(EXPERIMENTS) if "all" in names else [checks.choice("name", name, EXPERIMENTS) for name in names]
+    known = (*EXPERIMENTS, "all")
+    chosen = list(EXPERIMENTS) if "all" in names else [checks.choice("name", name, known) for name in names]
     budgets = {name: _budget(EXPERIMENTS[name], quick, runs, draws) for name in chosen}
     console = Console(stderr=True) if console is None else console
     check_matplotlib()  # now, and not after hours
     ledger, written, missing = Ledger(out), [], {}
+    place = Path(out) / "quick" if quick else Path(out)  # or it would write over what took hours
     for name in chosen:
         experiment, budget = EXPERIMENTS[name], budgets[name]
         cells = experiment.cells(budget)
@@ -59,13 +62,19 @@ def reproduce(
             if run:
                 _run(experiment, cells, ledger, jobs, cluster, console)
             if not cells or ledger.done(cells):
-                written += experiment.render(ledger, budget, Path(out))
-        except FileNotFoundError as error:  # data of one experiment; the others need not wait for it
+                written += experiment.render(ledger, budget, place)
+        except (FileNotFoundError, DamagedFileError) as error:  # data of one experiment; the others need not wait
             missing[name] = error
     if missing:
-        raise FileNotFoundError(f"not run for want of data: {', '.join(missing)}. {next(iter(missing.values()))}")
+        others = f" The others are in {str(place)!r}." if written else ""
+        raise FileNotFoundError(
+            f"not run for want of data: {', '.join(missing)}. {next(iter(missing.values()))}{others}"
+        )
     if not written:
-        raise ValueError(f"out must hold records of what is to be written without a run; got {str(out)!r}, with none.")
+        raise ValueError(
+            "out must hold the records, and for pictures the draws, of what is to be written without a run; got "
+            f"{str(out)!r}, which does not."
+        )
     return written
 
 

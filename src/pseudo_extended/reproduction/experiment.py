@@ -17,6 +17,15 @@ class Budget(NamedTuple):
     is_full: bool = True
     """All rows of the paper; else a few of each kind."""
 
+    def says(self) -> str:
+        """In words.
+
+        >>> Budget(20, 50_000).says(), Budget(1, 10_000).says()
+        ('up to 20 runs of 50,000 draws', 'one run of 10,000 draws')
+        """
+        runs = "one run" if self.runs == 1 else f"up to {self.runs} runs"
+        return f"{runs} of {self.draws:,} draws"
+
 
 class Experiment(NamedTuple):
     """A table or figure of the paper, or one beside it."""

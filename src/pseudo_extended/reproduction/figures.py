@@ -1,11 +1,8 @@
 """How the figures look, and how they are saved: PNG and SVG."""
 
 import importlib.util
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from pseudo_extended.reproduction.summaries import Summary
 
 COLOURS = {
     "truth": "#444444", "hmc": "#c0392b", "pe": "#1f6f8b", "default": "#2e8b57", "ais": "#b07d2b", "st": "#7d5ba6",
@@ -33,20 +30,6 @@ def new_figure(rows: int, columns: int, width: float, height: float, **options: 
     for axis in axes.flat:
         axis.spines[["top", "right"]].set_visible(False)
     return figure, axes
-
-
-def draw_cost(axis: Any, found: dict[int, Summary], default: Summary | None, moments: Sequence[str], unit: str) -> None:
-    """Mean squared error × cost against N, dashed for our default; `unit` is "seconds" or "evaluations"."""
-
-    def cost_of(summary: Summary, moment: str) -> float:
-        return summary.rmse[moment] ** 2 * getattr(summary, unit)
-
-    for moment in moments:
-        [line] = axis.plot(list(found), [cost_of(summary, moment) for summary in found.values()], "o-", label=moment)
-        if default is not None:
-            axis.axhline(cost_of(default, moment), color=line.get_color(), linestyle="--", linewidth=1)
-    cost = {"seconds": "seconds", "evaluations": "densities in the draws"}[unit]
-    axis.set(yscale="log", xlabel="N", ylabel=f"MSE × {cost}", xticks=list(found))
 
 
 def plain_log_ticks(axis: Any) -> None:

@@ -8,8 +8,9 @@ import numpy as np
 from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.benches import bench_of
 from pseudo_extended.reproduction.cells import Cell
+from pseudo_extended.reproduction.costs import cost_table, draw_cost
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
-from pseudo_extended.reproduction.figures import COLOURS, colour, draw_cost, new_figure, save
+from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
 from pseudo_extended.reproduction.published import DRAWS, MOMENTS, RUNS, TABLE_1, TABLE_2
 from pseudo_extended.reproduction.summaries import Summary, differs, with_error
@@ -65,8 +66,7 @@ def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: 
         notes.append(f"Rows of fewer than {LEAST_RUNS} runs are not marked.")
     if not published:
         notes.append(f"Not the paper's budget, which is {DRAWS:,} draws: its numbers are not beside ours.")
-    tables.write(made, path, title, notes)
-    return [path.with_suffix(".md"), path.with_suffix(".tex")]
+    return tables.write(made, path, title, notes)
 
 
 def _moment_cells(summary: Summary, printed: tuple[float, ...] | None) -> tuple[list[str], list[bool]]:
@@ -109,20 +109,28 @@ def _free(budget: Budget) -> tuple[str, ...]:
 
 
 def _mse_time(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
-    methods = _free(budget)
     figure, axes = new_figure(2, 2, 10, 7.5, sharex=True)
+    made = []
     for column, problem in enumerate(PROBLEMS):
-        found = {method: summary_of(ledger, problem, method, budget) for method in methods}
-        found = {int(method.partition("-")[2]): summary for method, summary in found.items() if summary is not None}
-        default = summary_of(ledger, problem, "default", budget)
+        found = {
+            method: summary
+            for method in (*_free(budget), "default")
+            if (summary := summary_of(ledger, problem, method, budget)) is not None
+        }
+        made.append(cost_table(f"Scenario ({problem[-1]}).", {label(name): s for name, s in found.items()}, MOMENTS))
+        default = found.pop("default", None)
+        by_number = {int(method.partition("-")[2]): summary for method, summary in found.items()}
         for axis, unit in zip(axes[:, column], ("seconds", "evaluations"), strict=True):
-            draw_cost(axis, found, default, MOMENTS, unit)
+            draw_cost(axis, by_number, default, MOMENTS, unit)
             axis.set_title(f"({problem[-1]})")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(
-        "Mean squared error × cost of the paper's method against N; dashed: our default, which chooses its own"
+        f"Mean squared error × cost of the paper's method against N, {budget.says()}, ± 2 standard errors;\n"
+        "dashed: our default, which chooses its own N"
     )
-    return save(figure, out / "mse_time_mixture")
+    title = "Mean squared error × cost, 20-mode mixture"
+    notes = [f"{budget.says()}; ± one standard error, of the mean squared error.".capitalize()]
+    return [*save(figure, out / "mse_time_mixture"), *tables.write(made, out / "mse_time_mixture", title, notes)]
 
 
 FULL, QUICK = Budget(20, 50_000), Budget(2, 2_000, is_full=False)

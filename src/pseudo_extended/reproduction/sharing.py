@@ -44,8 +44,7 @@ def _table(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
         "quadrature under what is sampled, and the truth."
     )
     headings = ["", "sampled", "quadrature", "truth", "runs"]
-    tables.write([tables.Table(caption, headings, lines)], out / "sharing", TITLE)
-    return [out / "sharing.md", out / "sharing.tex"]
+    return tables.write([tables.Table(caption, headings, lines)], out / "sharing", TITLE)
 
 
 EXPERIMENTS = {

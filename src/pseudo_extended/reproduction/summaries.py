@@ -52,15 +52,18 @@ def rmse_of(errors: Float[np.ndarray, "run score"]) -> tuple[Float[np.ndarray, "
 
 
 def with_error(value: float, error: float) -> str:
-    """As many digits as the error leaves, to two of its own; five of the value are enough.
+    """As many digits as the error leaves, to two of its own; one where five of the value do not reach so far.
 
     >>> with_error(0.12345, 0.0123), with_error(33.79114, 0.00052), with_error(0.5, float("nan"))
-    ('0.123 ± 0.012', '33.791 ± 0.001', '0.500')
+    ('0.123 ± 0.012', '33.7911 ± 0.0005', '0.500')
     """
     if not np.isfinite(error):
         return f"{value:.3g}" if value >= 1 else f"{value:.3f}"
-    places = 3 if error == 0 else int(np.clip(1 - np.floor(np.log10(error)), 0, 5))
-    places = min(places, max(4 - int(np.floor(np.log10(abs(value)))), 0)) if value else places
+    if error == 0 or value == 0:
+        return f"{value:.3f} ± {error:.2g}"
+    first = -int(np.floor(np.log10(error)))
+    enough = 4 - int(np.floor(np.log10(abs(value))))
+    places = max(first, min(first + 1, enough), 0)
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 

@@ -61,11 +61,12 @@ def to_tex(text: str) -> str:
     return "".join(TEX.get(letter, letter) for letter in text)
 
 
-def write(tables: Sequence[Table], path: Path, title: str, notes: Sequence[str] = ()) -> None:
+def write(tables: Sequence[Table], path: Path, title: str, notes: Sequence[str] = ()) -> list[Path]:
     """`path` with the ending .md, and the same with .tex; each in one step."""
-    parts = [f"# {title}", *notes, *(table.markdown() for table in tables)]
-    _write(path.with_suffix(".md"), "\n\n".join(parts) + "\n")
-    _write(path.with_suffix(".tex"), "% needs booktabs\n" + "\n\n".join(table.latex() for table in tables) + "\n")
+    written = [path.with_suffix(".md"), path.with_suffix(".tex")]
+    _write(written[0], "\n\n".join([f"# {title}", *notes, *(table.markdown() for table in tables)]) + "\n")
+    _write(written[1], "\n\n".join(["% needs booktabs", *map(to_tex, notes), *(t.latex() for t in tables)]) + "\n")
+    return written
 
 
 def _write(path: Path, text: str) -> None:
