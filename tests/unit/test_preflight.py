@@ -97,6 +97,15 @@ def test_indices_that_count_from_1_are_a_doubt(indices, out_of_bounds):
 
 
 @pytest.mark.usefixtures("x64")
+def test_what_jax_itself_drops_is_no_doubt():
+    def cholesky(p):
+        factor = jnp.zeros((2, 2)).at[jnp.tril_indices(2)].set(p["a"])
+        return good(p) - jnp.sum(factor**2)
+
+    assert check_densities(pe.Target(cholesky, EXAMPLE), pe.Plain()) == []
+
+
+@pytest.mark.usefixtures("x64")
 def test_low_precision_is_a_doubt():
     target = pe.Target(lambda p: good(p).astype(jnp.float32), EXAMPLE)
     [doubt] = check_densities(target, pe.Plain())
