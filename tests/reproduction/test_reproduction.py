@@ -421,6 +421,17 @@ class TestCommand:
         assert drawn.exit_code == 0, drawn.output
         assert (tmp_path / "figure1.png").is_file()
 
+    def test_an_experiment_from_beginning_to_end(self, tmp_path, monkeypatch):
+        """NUTS, the paper's method and our default on the illustration; the second call runs nothing."""
+        monkeypatch.setattr(setups, "WARMUP", 20)
+        command = ["reproduce", "figure3", "--quick", "--draws", "20", "--jobs", "2", "--out", str(tmp_path)]
+        done = CliRunner().invoke(cli.app, command)
+        assert done.exit_code == 0, done.output
+        assert {path.name for path in (tmp_path / "quick").iterdir()} == {"figure3.png", "figure3.svg"}
+        assert len(Ledger(tmp_path)) == 3
+        monkeypatch.setattr(conduct, "run_cell", lambda *_: pytest.fail("run again"))
+        assert CliRunner().invoke(cli.app, command).exit_code == 0
+
     def test_missing_data_is_a_sentence(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PSEUDO_EXTENDED_DATA", "")  # restored after the command has set it
         arguments = ["reproduce", "prostate", "--quick", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]

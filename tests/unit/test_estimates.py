@@ -57,6 +57,13 @@ def test_quantile(probability):
         assert estimate.value[i] == brute_force_quantile(FLAT[:, i], SHARE, probability)
 
 
+def test_several_quantiles_at_once():
+    several = estimates.quantile(VALUES, WEIGHTS, [0.2, 0.7])
+    for i, probability in enumerate((0.2, 0.7)):
+        for part, alone in zip(several, estimates.quantile(VALUES, WEIGHTS, probability), strict=True):
+            np.testing.assert_array_equal(part[i], alone)
+
+
 def test_quantile_of_equal_weights_is_numpys():
     values = RNG.normal(size=(2, 50, 1))
     for probability in (0.1, 0.5, 0.77):

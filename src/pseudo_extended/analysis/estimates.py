@@ -8,6 +8,7 @@ The weights of a draw sum to one, or to the importance of the draw where draws d
 of two means, Σ_t v_t s_t / Σ_t v_t, and its error that of the mean of v_t (s_t - E[f]) / mean(v): the delta method.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,13 +74,16 @@ def covariance(values: Float[np.ndarray, "chain draw particle d"], weights: Weig
     return Estimate(*(np.stack(parts) for parts in zip(*rows, strict=True)))
 
 
-def quantile(values: Values, weights: Weights, probability: float) -> Estimate:
-    """The `probability` quantile.
+def quantile(values: Values, weights: Weights, probability: float | Sequence[float]) -> Estimate:
+    """The `probability` quantile; of several, one after the other along a first axis.
 
     Its error is that of the probability below it, turned into a distance by the quantile function itself
     (Woodruff's interval): a quarter of what lies between the quantiles two standard errors to either side. Between two
     modes, where a quantile jumps, one standard error would often not reach the other mode.
     """
+    if isinstance(probability, (list, tuple, np.ndarray)) and np.size(probability):
+        several = [quantile(values, weights, each) for each in probability]
+        return Estimate(*(np.stack(parts) for parts in zip(*several, strict=True)))
     probability = checks.real("probability", probability, low=0, high=1)
     flat = values.reshape(*values.shape[:3], -1)
     columns = [_quantile(flat[..., i], weights, probability) for i in range(flat.shape[-1])]

@@ -1,6 +1,6 @@
 """What a run returns: weighted points first, and everything that can be computed from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -148,8 +148,8 @@ class Result:
         """The variance of every parameter."""
         return self._estimate(estimates.variance, self.points)
 
-    def quantile(self, probability: float) -> Estimate:
-        """A quantile of every parameter."""
+    def quantile(self, probability: float | Sequence[float]) -> Estimate:
+        """A quantile of every parameter; for several probabilities, all of them along a first axis."""
         return self._estimate(lambda values, w: estimates.quantile(values, w, probability), self.points)
 
     def covariance(self) -> Estimate:
