@@ -278,6 +278,8 @@ class TestCells:
         bench = bench_of("mixture-a")
         assert setup_of("ram", "mixture-a", bench, 10).warmup == 25_000
         assert setup_of("pe-2-0.3", "mixture-a", bench, 10).method.instrument.beta == pytest.approx(0.3)
+        assert setup_of("pe-2-0.1", "mixture-a", bench, 50_000).warmup == setups.WARMUP
+        assert setup_of("pe-2-0.1-long", "mixture-a", bench, 50_000).warmup == 50_000
         instrument = setup_of("pe-5", "mixture-a", bench, 10).method.instrument
         assert (instrument.beta_min, instrument.beta_max) == (1e-3, 1.0)
         boxed = setup_of("pe-2-box", "mixture-a", bench, 10).target

@@ -51,12 +51,15 @@ def label(method: str) -> str:
 
     >>> label("pe-5"), label("pe-2-0.3"), label("pe-2-box"), label("default")
     ('PE (N=5)', 'PE (N=2), β = 0.3', "PE (N=2), the authors' box", 'our default')
+    >>> label("pe-2-0.1-long")
+    'PE (N=2), β = 0.1, long warm-up'
     """
     if not method.startswith("pe-"):
         return NAMES[method]
     number, _, how = method.removeprefix("pe-").partition("-")
     kinds = {"": "", "box": ", the authors' box", "authors": ", the authors' program", "wide": ", β in (0.001, 1)"}
-    return f"PE (N={number}){kinds.get(how, f', β = {how}')}"
+    fixed, _, is_long = how.partition("-")
+    return f"PE (N={number}){kinds.get(how, f', β = {fixed}')}{', long warm-up' if is_long else ''}"
 
 
 def grid(problem: str, methods: Sequence[str], budget: Budget, keep: int = 0) -> list[Cell]:

@@ -18,6 +18,8 @@ from pseudo_extended.reproduction.summaries import Summary, differs, with_error
 PROBLEMS = ("mixture-a", "mixture-b")
 AS_PUBLISHED = ("pe-2-box", "pe-5-box", "pe-2-authors", "pe-5-authors")
 FREE = ("pe-2", "pe-5", "pe-10", "pe-20")
+LONG = tuple(f"{method}-0.1-long" for method in FREE)
+"""With β = 0.1 chains move between the modes of (a), but slowly: a short warm-up leaves them near their start."""
 SHOWN = ("hmc", "pe-2", "default")
 KEPT = 10_000
 COMPARED = " (the paper's in parentheses; * where they are more than two standard errors apart)"
@@ -32,7 +34,7 @@ def _table_1_methods(budget: Budget) -> list[str]:
 
 def _table_2_methods(budget: Budget) -> list[str]:
     if budget.is_full:
-        return [*FREE, *TABLE_2, "hmc", "default"]
+        return [*FREE, *TABLE_2, *LONG, "hmc", "default"]
     return ["pe-2", "pe-5", "pe-2-0.1", "pe-2-0.5", "pe-5-0.1", "pe-5-0.5", "hmc", "default"]
 
 
@@ -49,7 +51,7 @@ def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: 
             summary = summary_of(ledger, problem, method, budget)
             if summary is None:
                 continue
-            printed = published.get(method.removesuffix("-authors"))
+            printed = published.get(method.removesuffix("-authors").removesuffix("-long"))
             cells, marks = _moment_cells(summary, None if printed is None else printed.of(problem))
             marked, total = marked + sum(marks), total + len(marks)
             few |= printed is not None and summary.runs < LEAST_RUNS

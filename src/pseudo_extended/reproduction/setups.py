@@ -3,6 +3,7 @@
 hmc, ram, ee, pt, gs, gs-gibbs and default; st and ais with Graham and Storkey's ladder, st-equal and ais-equal with
 temperatures equally spaced, as the paper's text has it; pe-5 is the paper's method with N = 5 and free temperatures,
 pe-5-0.3 with all of them fixed, pe-5-box in a box as the authors' programs have it, pe-5-wide with β in (0.001, 1);
+pe-5-0.1-long warms up for as long as it draws, as they do;
 pe-5-authors is what their program for the mixture does: the box, the mixture's weights as printed, the draws' as coded.
 """
 
@@ -69,7 +70,8 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
     """
     kind, *rest = name.split("-")
     if kind == "pe":
-        return _pseudo_extended(problem, bench, draws, int(rest[0]), rest[1] if rest[1:] else None)
+        setup = _pseudo_extended(problem, bench, draws, int(rest[0]), rest[1] if rest[1:] else None)
+        return setup._replace(warmup=draws) if rest[2:] == ["long"] else setup
     if kind == "ram":
         return Setup(RepellingAttracting.tak_2018(problem[-1]), draws, 25_000)
     if kind == "ee":
