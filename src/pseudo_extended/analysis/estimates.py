@@ -81,9 +81,14 @@ def quantile(values: Values, weights: Weights, probability: float | Sequence[flo
     (Woodruff's interval): a quarter of what lies between the quantiles two standard errors to either side. Between two
     modes, where a quantile jumps, one standard error would often not reach the other mode.
     """
-    if isinstance(probability, (list, tuple, np.ndarray)) and np.size(probability):
-        several = [quantile(values, weights, each) for each in probability]
+    wanted = probability.tolist() if isinstance(probability, np.ndarray) else probability
+    if isinstance(wanted, (list, tuple)) and wanted:
+        several = [_quantiles(values, weights, each) for each in wanted]
         return Estimate(*(np.stack(parts) for parts in zip(*several, strict=True)))
+    return _quantiles(values, weights, wanted)
+
+
+def _quantiles(values: Values, weights: Weights, probability: Any) -> Estimate:
     probability = checks.real("probability", probability, low=0, high=1)
     flat = values.reshape(*values.shape[:3], -1)
     columns = [_quantile(flat[..., i], weights, probability) for i in range(flat.shape[-1])]
