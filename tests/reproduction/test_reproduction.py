@@ -391,8 +391,13 @@ def test_tables_need_no_draws_and_leave_out_what_has_no_records(tmp_path, monkey
         )
     shutil.rmtree(tmp_path / "draws")
     reproduce(["figure6"], tmp_path, draws=1000, run=False, console=QUIET)
+    for run, score in enumerate((-4.0, -4.5)):
+        cell = Cell("colon", "pe-2", run, 1000)
+        ledger.add(cell, outcome(cell, dict.fromkeys(regression.SCORES, score)))
+    reproduce(["figure6"], tmp_path, draws=1000, run=False, console=QUIET)
     text = (tmp_path / "figure6.md").read_text()
-    assert "| 2 |" in text
+    assert "| HMC (NUTS) | -5.000 ± 0 |  |" in text
+    assert "| PE (N=2) | -4.25 ± 0.25 | 0.75 ± 0.25 |" in text
     assert "leukemia," not in text
     with pytest.raises(ValueError, match="for pictures the draws"):
         reproduce(["posteriors"], tmp_path, draws=1000, run=False, console=QUIET)

@@ -67,6 +67,18 @@ def with_error(value: float, error: float) -> str:
     return f"{value:.{places}f} ± {error:.{places}f}"
 
 
+def mean_with_error(values: Float[np.ndarray, " run"]) -> str:
+    """The mean over runs with its standard error, which a single run has not; nothing for no runs.
+
+    >>> mean_with_error(np.array([1.0, 2.0, 3.0])), mean_with_error(np.array([-0.25])), mean_with_error(np.zeros(0))
+    ('2.00 ± 0.58', '-0.250', '')
+    """
+    if not len(values):
+        return ""
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+    return with_error(float(values.mean()), float(error))
+
+
 def differs(
     rmse: Float[np.ndarray, " score"],
     error: Float[np.ndarray, " score"],
