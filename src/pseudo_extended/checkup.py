@@ -14,6 +14,7 @@ from rich.console import Console
 from pseudo_extended import checks
 from pseudo_extended.host import said
 from pseudo_extended.kernels import HMC, RandomWalk
+from pseudo_extended.labels import coordinates, some_coordinates
 from pseudo_extended.methods import Plain
 from pseudo_extended.models import as_target
 from pseudo_extended.precision import double_precision, in_double_precision
@@ -134,7 +135,7 @@ def _gradient(target: Target, gradients: Float[np.ndarray, "start d"]) -> Findin
     finite = np.isfinite(gradients)
     if finite.all():
         return Finding("gradient", GOOD, f"finite wherever the density is ({len(gradients)} starts).")
-    names = ", ".join(target.some_coordinates(np.any(~finite, axis=0)))
+    names = some_coordinates(target.parameters, np.any(~finite, axis=0))
     return Finding("gradient", BAD, f"not finite at {int(np.sum(~finite.all(axis=1)))} starts, for {names}.")
 
 
@@ -188,15 +189,15 @@ def _tails(target: Target, u: np.ndarray, key: Any) -> list[Finding]:
     findings = []
     if target.base is not None:
         what = "prior" if target.log_likelihood is not None else "base"
-        heavy = target.some_coordinates(_heavy(lambda u: target.path_point(u).log_base, u))
+        heavy = some_coordinates(target.parameters, _heavy(lambda u: target.path_point(u).log_base, u))
         if heavy:
-            findings.append(Finding(what, BAD, f"it looks improper in {', '.join(heavy)}."))
+            findings.append(Finding(what, BAD, f"it looks improper in {heavy}."))
         elif not target.base.can_sample:
             findings.append(Finding(what, GOOD, "it falls off in every coordinate; it cannot be drawn from."))
         else:
             findings.append(_draws_fit(target, what, key))
-    heavy = target.some_coordinates(_heavy(lambda u: target.path_point(u).log_target, u))
-    sentence = f"does not fall off in {', '.join(heavy)}: is it proper?" if heavy else "falls off in every coordinate."
+    heavy = some_coordinates(target.parameters, _heavy(lambda u: target.path_point(u).log_target, u))
+    sentence = f"does not fall off in {heavy}: is it proper?" if heavy else "falls off in every coordinate."
     findings.append(Finding("tails", DOUBTFUL if heavy else GOOD, f"the target {sentence}"))
     return findings
 
@@ -228,7 +229,7 @@ def _draws_fit(target: Target, what: str, key: Any, num_draws: int = 2000) -> Fi
     # Six standard errors, because heavy tails make them small: a wrong draw is off by far more.
     wrong = np.any(np.abs(moments.mean(axis=1)) > 6 * error + 1e-6, axis=0)
     if wrong.any():
-        names = ", ".join(target.some_coordinates(wrong))
+        names = some_coordinates(target.parameters, wrong)
         return Finding(what, BAD, f"its draws do not fit its density (Stein's identity fails) in {names}.")
     return Finding(what, GOOD, f"proper, and {num_draws} of its draws fit its density.")
 
@@ -291,13 +292,13 @@ def _dependence(target: Target, u: np.ndarray, key: Any) -> Finding:
             if target.log_likelihood is not None:
                 likelihood = np.asarray(jax.jit(jax.vmap(jax.grad(lambda u: target.path_point(u).delta)))(u))
     if silent.any():
-        names = ", ".join(target.some_coordinates(silent))
+        names = some_coordinates(target.parameters, silent)
         return Finding("parameters", BAD, f"the log density does not depend on {names}: drop it, or give it a prior.")
     doubts = []
     if likelihood is not None:
         unseen = np.all(likelihood == 0, axis=0)
         if unseen.any():
-            names = ", ".join(target.some_coordinates(unseen))
+            names = some_coordinates(target.parameters, unseen)
             doubts.append(f"the likelihood does not depend on {names}: the prior decides.")
     directions = _null_directions(target, likelihood if likelihood is not None else whole)
     if directions:
@@ -318,7 +319,7 @@ def _null_directions(target: Target, gradients: np.ndarray | None) -> list[str]:
     scaled = gradients[:, seen] / scale[seen]
     scaled /= np.maximum(np.linalg.norm(scaled, axis=1, keepdims=True), 1e-300)
     _, sizes, rows = np.linalg.svd(scaled, full_matrices=False)
-    names = [target.coordinates[i] for i in seen]
+    names = [coordinates(target.parameters)[i] for i in seen]
     found = []
     for row in rows[sizes < 1e-9 * sizes[0]] / scale[seen]:
         weights = row / np.max(np.abs(row))

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pandas as pd
+from jaxtyping import Bool
 
 from pseudo_extended import checks
 
@@ -27,6 +28,31 @@ class Parameter(NamedTuple):
     def size(self) -> int:
         """How many coordinates of the flat vector it takes."""
         return int(np.prod(self.shape, dtype=int))
+
+
+def coordinates(parameters: Sequence[Parameter], coords: Coords = ()) -> list[str]:
+    """A name for every coordinate of the flat vector, by the labels of its axes where they have some.
+
+    >>> coordinates([Parameter("mu", (), ()), Parameter("theta", (2,), ("school",))], (("school", ("A", "B")),))
+    ['mu', 'theta[A]', 'theta[B]']
+    """
+    known, names = dict(coords), []
+    for parameter in parameters:
+        axes = [known.get(dim, range(size)) for dim, size in zip(parameter.dims, parameter.shape, strict=True)]
+        for index in np.ndindex(parameter.shape):
+            inside = ", ".join(str(axis[i]) for axis, i in zip(axes, index, strict=True))
+            names.append(f"{parameter.name}[{inside}]" if index else parameter.name)
+    return names
+
+
+def some_coordinates(parameters: Sequence[Parameter], chosen: Bool[np.ndarray, " d"], most: int = 6) -> str:
+    """The chosen ones for a sentence: the first few, and how many more.
+
+    >>> some_coordinates([Parameter("x", (9,), ("i",))], np.ones(9, bool), most=2)
+    'x[0], x[1], 7 more'
+    """
+    names = [name for name, is_chosen in zip(coordinates(parameters), chosen, strict=True) if is_chosen]
+    return ", ".join(names if len(names) <= most else [*names[:most], f"{len(names) - most} more"])
 
 
 def path_name(path: Any) -> str:

@@ -7,7 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key, PyTree, Shaped
+from jaxtyping import Array, Float, Key, PyTree, Shaped
 
 from pseudo_extended import checks, labels
 from pseudo_extended.bases import AbstractBase, Base
@@ -113,20 +113,6 @@ class Target(eqx.Module):
     def dim(self) -> int:
         """d, the length of the unconstrained vector."""
         return sum(parameter.size for parameter in self.parameters)
-
-    @property
-    def coordinates(self) -> list[str]:
-        """A name for every coordinate of the unconstrained vector."""
-        return [
-            f"{parameter.name}[{', '.join(map(str, index))}]" if index else parameter.name
-            for parameter in self.parameters
-            for index in np.ndindex(parameter.shape)
-        ]
-
-    def some_coordinates(self, chosen: Bool[np.ndarray, " d"], most: int = 6) -> list[str]:
-        """The names of the chosen ones, for a sentence: the first few, and how many more."""
-        names = [name for name, is_chosen in zip(self.coordinates, chosen, strict=True) if is_chosen]
-        return names if len(names) <= most else [*names[:most], f"{len(names) - most} more"]
 
     @property
     def shown(self) -> tuple[labels.Parameter, ...]:

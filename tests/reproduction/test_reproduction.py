@@ -390,7 +390,6 @@ def test_tables_need_no_draws_and_leave_out_what_has_no_records(tmp_path, monkey
             cell, outcome(cell, dict.fromkeys(regression.SCORES, -5.0), np.zeros((10, 4)) if cell.keep else None)
         )
     shutil.rmtree(tmp_path / "draws")
-    reproduce(["figure6"], tmp_path, draws=1000, run=False, console=QUIET)
     for run, score in enumerate((-4.0, -4.5)):
         cell = Cell("colon", "pe-2", run, 1000)
         ledger.add(cell, outcome(cell, dict.fromkeys(regression.SCORES, score)))

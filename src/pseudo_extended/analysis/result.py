@@ -19,6 +19,7 @@ from pseudo_extended.analysis.series import r_hat
 from pseudo_extended.analysis.to_arviz import result_to_arviz
 from pseudo_extended.analysis.travel import Travel, travel
 from pseudo_extended.analysis.travel import sentences as travel_sentences
+from pseudo_extended.labels import coordinates
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
 from pseudo_extended.views import map_in_batches
@@ -174,14 +175,7 @@ class Result:
     @cached_property
     def labels(self) -> list[str]:
         """A name for every coordinate, such as `theta[Choate]`."""
-        coords = dict(self.target.shown_coords)
-        labels = []
-        for parameter in self.target.shown:
-            axes = [coords.get(dim, range(size)) for dim, size in zip(parameter.dims, parameter.shape, strict=True)]
-            for index in np.ndindex(parameter.shape):
-                inside = ", ".join(str(axis[i]) for axis, i in zip(axes, index, strict=True))
-                labels.append(f"{parameter.name}[{inside}]" if index else parameter.name)
-        return labels
+        return coordinates(self.target.shown, self.target.shown_coords)
 
     def summary(self) -> pd.DataFrame:
         """Weighted mean, standard deviation and quantiles of every coordinate, with Monte Carlo errors.

@@ -9,6 +9,7 @@ from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid
 from pseudo_extended.reproduction.ledger import Ledger
+from pseudo_extended.reproduction.summaries import mean_with_error
 
 BETA = 0.75
 TITLE = "Shared hyper-parameters bias the answer"
@@ -37,8 +38,7 @@ def _table(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
         if not records:
             continue
         means = truth + np.array([record["scores"]["E[θ]"] for record in records])
-        error = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else np.nan
-        lines.append([what, f"{means.mean():.4f} ± {error:.4f}", f"{sampled:.4f}", f"{truth:.4f}", str(len(means))])
+        lines.append([what, mean_with_error(means), f"{sampled:.4f}", f"{truth:.4f}", str(len(means))])
     caption = (
         f"E θ for θ ~ N(0, 1), x ~ N(0, exp(2θ)), y = 2 ~ N(x, 1/4), β = {BETA}: from {budget.draws:,} draws a run, by "
         "quadrature under what is sampled, and the truth."

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Job
+from pseudo_extended.labels import some_coordinates
 from pseudo_extended.target import Target
 from pseudo_extended.warmup.ascents import ascend
 from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
@@ -120,7 +121,7 @@ class ModeSearch:
         if silent.any():
             raise ValueError(
                 "the log density must depend on every parameter, or it has no finite integral; it does not depend on "
-                f"{', '.join(self.target.some_coordinates(silent))}: drop it, or give it a prior or bounds."
+                f"{some_coordinates(self.target.parameters, silent)}: drop it, or give it a prior or bounds."
             )
 
     def _near(self, rng: np.random.Generator, ends: np.ndarray, values: np.ndarray, x: np.ndarray) -> np.ndarray:
