@@ -46,7 +46,8 @@ class ExtendedTarget(eqx.Module):
     def split(self, flat: Float[Array, " extended"]) -> Particles:
         """The pseudo-samples and auxiliary variables in the flat vector."""
         size = self.num_particles * self.target.dim
-        return Particles(flat[:size].reshape(self.num_particles, self.target.dim), flat[size:])
+        x, auxiliary = jax.lax.split(flat, [size, flat.shape[0] - size])  # see Target.constrain_with_log_det
+        return Particles(x.reshape(self.num_particles, self.target.dim), auxiliary)
 
     def join(self, particles: Particles) -> Float[Array, " extended"]:
         """The flat vector of pseudo-samples and auxiliary variables."""

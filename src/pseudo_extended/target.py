@@ -257,10 +257,10 @@ class Target(eqx.Module):
 
     def constrain_with_log_det(self, u: Float[Array, " d"]) -> tuple[PyTree, Float[Array, ""]]:
         """The user's position, and the log Jacobian of the bounds."""
-        leaves, log_det, start = [], jnp.zeros(()), 0
-        for parameter, bounds in zip(self.parameters, self.bounds, strict=True):
-            flat = u[start : start + parameter.size]
-            start += parameter.size
+        leaves, log_det = [], jnp.zeros(())
+        # Not by slices: the gradient would be a sum of padded ones, and XLA computes each of them over all of `u`.
+        parts = jax.lax.split(u, [parameter.size for parameter in self.parameters])
+        for parameter, bounds, flat in zip(self.parameters, self.bounds, parts, strict=True):
             if bounds is not None:
                 flat, log_slope = bounds.constrain(flat)
                 log_det = log_det + log_slope
