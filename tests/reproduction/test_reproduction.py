@@ -49,7 +49,7 @@ class TestLedger:
         again = Ledger(tmp_path)
         assert cell in again
         assert again.record(cell)["seconds"] == 2.0
-        np.testing.assert_array_equal(again.kept(cell), kept)
+        np.testing.assert_array_equal(again.kept([cell])[cell], kept)
         assert cell._replace(run=1) not in again
 
     def test_a_torn_line_is_not_counted_and_does_no_harm(self, tmp_path):
@@ -257,14 +257,15 @@ class TestCells:
         assert record["evaluations"] == 10 * 4 * 3
         assert record["warmup"] == 80
 
-    def test_regressions_cost_the_same_in_warmup_and_draws(self, monkeypatch, data_directory):
+    def test_draws_of_regressions_cost_the_same(self, monkeypatch, data_directory):
         monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
         bench = bench_of("colon")
         for method, num_particles in (("hmc", 1), ("pe-2", 2), ("pe-5", 5), ("pe-2-0.25", 2)):
             setup = setup_of(method, "colon", bench, 10_000)
-            assert setup.draws * setup.thin * num_particles == 10_000
-            assert setup.warmup * setup.thin * num_particles == 10_000
-            assert setup.draws == 1000
+            assert setup.draws * num_particles == 10_000
+            assert (setup.warmup, setup.thin) == (setups.WARMUP, 1)
+        default = setup_of("default", "colon", bench, 10_000)
+        assert (default.draws, default.warmup, default.thin) == (1000, setups.WARMUP, 10)
 
     def test_walks_are_drawn_by_their_weight_among_all(self):
         """Two groups of walks, the second with nearly all of the weight."""
@@ -363,21 +364,22 @@ def test_every_experiment_draws_what_the_records_give(tmp_path, monkeypatch, dat
 COMMITTED = Path(__file__).parents[2] / "docs" / "reproduction"
 
 
-@pytest.mark.parametrize(("names", "draws"), [(["table1", "table2", "sharing"], None), (["figure6", "prostate"], 1000)])
-def test_committed_tables_are_those_of_the_committed_records(tmp_path, monkeypatch, data_directory, names, draws):
+def test_committed_tables_are_those_of_the_committed_records(tmp_path, monkeypatch, data_directory):
     monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
     shutil.copy(COMMITTED / "records.jsonl", tmp_path)
-    for path in reproduce(names, tmp_path, draws=draws, run=False, console=QUIET):
-        if path.suffix in (".md", ".tex"):
-            assert path.read_text() == (COMMITTED / path.name).read_text(), path.name
+    names = ["table1", "table2", "sharing", "figure6", "prostate", "splits"]
+    tables = [path for path in reproduce(names, tmp_path, run=False, console=QUIET) if path.suffix in (".md", ".tex")]
+    assert len(tables) == 2 * len(names)
+    for path in tables:
+        assert path.read_text() == (COMMITTED / path.name).read_text(), path.name
 
 
 @pytest.mark.parametrize("name", ["figure2", "figure3", "figure4", "posteriors"])
 def test_committed_draws_are_those_of_the_pictures(name):
     """So that a clone can make them anew; of the posteriors, those that were run."""
     experiment, ledger = EXPERIMENTS[name], Ledger(COMMITTED)
-    budget = experiment.full._replace(draws=1000) if name == "posteriors" else experiment.full
-    cells = [cell for cell in experiment.cells(budget) if name != "posteriors" or cell._replace(keep=0) in ledger]
+    cells = experiment.cells(experiment.full)
+    cells = [cell for cell in cells if name != "posteriors" or cell._replace(keep=0) in ledger]
     assert cells
     assert all(cell in ledger for cell in cells)
 
@@ -393,7 +395,7 @@ def test_tables_need_no_draws_and_leave_out_what_has_no_records(tmp_path, monkey
     for run, score in enumerate((-4.0, -4.5)):
         cell = Cell("colon", "pe-2", run, 1000)
         ledger.add(cell, outcome(cell, dict.fromkeys(regression.SCORES, score)))
-    reproduce(["figure6"], tmp_path, draws=1000, run=False, console=QUIET)
+    reproduce(["figure6"], tmp_path, runs=2, draws=1000, run=False, console=QUIET)
     text = (tmp_path / "figure6.md").read_text()
     assert "| HMC (NUTS) | -5.000 ± 0 |  |" in text
     assert "| PE (N=2) | -4.25 ± 0.25 | 0.75 ± 0.25 |" in text

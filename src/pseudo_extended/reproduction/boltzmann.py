@@ -97,13 +97,14 @@ def _figure_4_cells(budget: Budget) -> list[Cell]:
 
 
 def _figure_4(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
-    problem = _problem(budget, AUTHORS)
-    cells = [cell for cell in _figure_4_cells(budget) if cell.keep and cell in ledger]
-    bench = bench_of(problem)
+    draws = ledger.kept(_figure_4_cells(budget))
+    if not draws:
+        return []
+    bench = bench_of(_problem(budget, AUTHORS))
     truth = bench.problem.density.draw(np.random.default_rng(0), KEPT)
     _, _, axes_of_truth = np.linalg.svd(truth - truth.mean(axis=0), full_matrices=False)
     panels = [("truth", "exact draws", truth)]
-    panels += [(cell.method, label(cell.method), ledger.kept(cell)) for cell in cells]
+    panels += [(cell.method, label(cell.method), kept) for cell, kept in draws.items()]
     rows = -(-len(panels) // 4)
     figure, axes = new_figure(rows, 4, 13, 3.5 * rows)
     ends = (truth - truth.mean(axis=0)) @ axes_of_truth[:2].T

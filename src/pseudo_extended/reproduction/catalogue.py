@@ -61,7 +61,7 @@ def reproduce(
         try:
             if run:
                 _run(experiment, cells, ledger, jobs, cluster, console)
-            if not cells or ledger.done(cells):
+            if not cells or ledger.done([cell._replace(keep=0) for cell in cells]):  # tables need no draws
                 written += experiment.render(ledger, budget, place)
         except (FileNotFoundError, DamagedFileError) as error:  # data of one experiment; the others need not wait
             missing[name] = error

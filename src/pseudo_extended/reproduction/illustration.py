@@ -49,16 +49,16 @@ def _cells(budget: Budget) -> list[Cell]:
 
 
 def _figure_3(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
-    figure, axes = new_figure(1, 3, 13, 4.0, sharey=True)
+    draws = ledger.kept(_cells(budget))
+    if not draws:
+        return []
+    figure, axes = new_figure(1, len(draws), 4.3 * len(draws), 4.0, sharey=True)
     density = _density(GRID[:, None])
-    for axis, method in zip(axes[0], METHODS, strict=True):
-        cell = grid(PROBLEM, [method], budget, KEPT)[0]
-        if cell not in ledger:
-            continue
-        x = ledger.kept(cell)[:, 0]
-        axis.hist(x, bins=GRID[::3], density=True, color=colour(method), alpha=0.55)
+    for axis, (cell, kept) in zip(axes[0], draws.items(), strict=True):
+        x = kept[:, 0]
+        axis.hist(x, bins=GRID[::3], density=True, color=colour(cell.method), alpha=0.55)
         axis.plot(GRID, density, color=COLOURS["truth"], linewidth=1)
-        axis.set(title=f"{label(method)}: {np.mean(x > 0):.0%} at the right mode", xlabel="x")
+        axis.set(title=f"{label(cell.method)}: {np.mean(x > 0):.0%} at the right mode", xlabel="x")
     figure.suptitle(f"{budget.draws:,} iterations that start near x = -1; half of the mass is at the right mode")
     return save(figure, out / "figure3")
 

@@ -45,9 +45,10 @@ class Ledger:
         """Of a cell that was run."""
         return self._records[self._known(cell)]
 
-    def kept(self, cell: Cell) -> np.ndarray:
-        """The draws that were kept of a cell."""
-        return np.load(self._kept_path(cell), allow_pickle=False)["draws"]
+    def kept(self, cells: list[Cell]) -> dict[Cell, np.ndarray]:
+        """The draws that were kept of those cells, which were run and keep any."""
+        found = [cell for cell in cells if cell.keep and cell in self]
+        return {cell: np.load(self._kept_path(cell), allow_pickle=False)["draws"] for cell in found}
 
     def done(self, cells: list[Cell]) -> list[dict[str, Any]]:
         """The records of those cells that were run."""

@@ -90,15 +90,17 @@ def _figure_2_cells(budget: Budget) -> list[Cell]:
 
 
 def _figure_2(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
+    draws = ledger.kept(_figure_2_cells(budget))
+    if not draws:
+        return []
     figure, axes = new_figure(2, 3, 12, 8.2)
     for row, problem in zip(axes, PROBLEMS, strict=True):
         means = bench_of(problem).problem.density.means
-        for axis, method in zip(row, SHOWN, strict=True):
-            cell = grid(problem, [method], budget, KEPT)[0]
-            if cell not in ledger:
+        for axis, cell in zip(row, grid(problem, SHOWN, budget._replace(runs=1), KEPT), strict=True):
+            x, method = draws.get(cell), cell.method
+            if x is None:
                 axis.set_visible(False)
                 continue
-            x = ledger.kept(cell)
             axis.plot(*x.T, ".", markersize=1.2, alpha=0.5, color=colour(method), rasterized=True)
             axis.plot(*means.T, "+", markersize=6, color=COLOURS["truth"])
             title = f"({problem[-1]}) {label(method)}"

@@ -83,17 +83,15 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
         return _along_a_path(name, problem, bench, draws)
     # The default, but for one chain: a program for two would advance one for nothing.
     method = {"hmc": Plain(NUTS()), "default": IndexGibbs(width=1)}[kind]
-    return _regression(method, draws) if problem in CANCERS else Setup(method, draws, WARMUP)
+    if problem not in CANCERS:
+        return Setup(method, draws, WARMUP)
+    # Ten thousand draws of six pseudo-samples with fourteen thousand parameters would be seven gigabytes.
+    return _regression(method, draws, thin=max(draws // 1000, 1) if kind == "default" else 1)
 
 
-def _regression(method: AbstractMethod, draws: int) -> Setup:
-    """A warm-up as long as the draws, as the authors' programs have it.
-
-    A thousand draws are kept, because ten thousand of seven thousand covariates would be a gigabyte; thinning goes for
-    warm-up as well, which then has a thousand updates.
-    """
-    thin = max(draws // 1000, 1)
-    return Setup(method, draws // thin, max(draws // thin, 50), thin=thin)
+def _regression(method: AbstractMethod, draws: int, thin: int = 1) -> Setup:
+    """Warm-up is thinned as well: it is that many updates of the parameters."""
+    return Setup(method, draws // thin, min(max(draws // thin, 50), WARMUP), thin=thin)
 
 
 def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int, how: str | None) -> Setup:
