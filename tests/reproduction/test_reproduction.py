@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -402,6 +403,39 @@ def test_tables_need_no_draws_and_leave_out_what_has_no_records(tmp_path, monkey
     assert "leukemia," not in text
     with pytest.raises(ValueError, match="for pictures the draws"):
         reproduce(["posteriors"], tmp_path, draws=1000, run=False, console=QUIET)
+
+
+SMALL = {
+    "mixture": (*mixture.EXPERIMENTS,),
+    "boltzmann": (*boltzmann.EXPERIMENTS,),
+    "regression": ("figure6", "splits", "posteriors"),
+    "sharing": ("sharing",),
+}
+
+
+@pytest.mark.parametrize("names", SMALL.values(), ids=SMALL)
+def test_quick_experiments_on_a_tiny_budget(tmp_path, monkeypatch, data_directory, names):
+    """Their cells are sampled, scored, tabulated and drawn; of the regressions those of the smallest data."""
+
+    def smallest(cells, budget):
+        return [cell for cell in cells(budget) if cell.problem not in ("leukemia", "prostate")]
+
+    monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
+    monkeypatch.setattr(setups, "WARMUP", 20)
+    monkeypatch.setattr(setups, "NUM_TEMPERATURES", 50)
+    for name in names:
+        cells_of = partial(smallest, EXPERIMENTS[name].cells)
+        monkeypatch.setitem(EXPERIMENTS, name, EXPERIMENTS[name]._replace(cells=cells_of))
+    written = reproduce([*names], tmp_path, quick=True, runs=1, draws=20, console=QUIET)
+    assert {path.stem.partition("_colon")[0] for path in written} == {*names}
+    records = [json.loads(line) for line in (tmp_path / "records.jsonl").read_text().splitlines()]
+    budget = Budget(1, 20, is_full=False)
+    asked = {cell._replace(keep=0) for name in names for cell in EXPERIMENTS[name].cells(budget)}
+    assert {Cell(*(record[name] for name in Cell._fields))._replace(keep=0) for record in records} == asked
+    assert len(records) == len(asked)  # what two experiments ask for is run once
+    for record in records:
+        assert np.isfinite([*record["scores"].values()]).all(), record
+        assert record["evaluations"] > 0, record
 
 
 @pytest.mark.slow
