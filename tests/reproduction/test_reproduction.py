@@ -42,6 +42,21 @@ def outcome(cell, scores=None, kept=None):
     return Outcome(record, kept)
 
 
+def two_points(target, beta, points):
+    """A result of two chains of 5,000 draws, all of them the same two pseudo-samples with equal weights."""
+    return pe.Result(
+        target=target,
+        unconstrained=np.tile(np.array([[points]]), (2, 5000, 1, 1)),
+        log_weights=np.zeros((2, 5000, 2)),
+        statistics={"beta": np.tile(beta, (2, 5000, 1))},
+        method="numbers",
+        seed=0,
+        seconds={},
+        stopped=None,
+        doubts=(),
+    )
+
+
 class TestLedger:
     def test_what_was_added_is_there_after_reopening(self, tmp_path):
         cell, kept = Cell("mixture-a", "hmc", 0, 10, 5), np.arange(10.0).reshape(5, 2)
@@ -186,15 +201,16 @@ class TestTables:
         ledger, budget = Ledger(tmp_path), Budget(5, 50_000)
         for cell in [*grid("mixture-a", ["hmc", "default"], budget), Cell("mixture-a", "pt", 0, 50_000)]:
             ledger.add(cell, outcome(cell))
+        for cell in grid("mixture-b", ["pe-20"], budget):  # errors of second moments 0.11 below the paper's
+            ledger.add(cell, outcome(cell, {"E[X1]": 0.03, "E[X2]": 0.01, "E[X1²]": 0.04, "E[X2²]": 0.12}))
         EXPERIMENTS["table1"].render(ledger, budget, tmp_path)
         text = (tmp_path / "table1.md").read_text()
         assert "0.100 ± 0 (2.69)*" in text  # HMC, far from the paper's
         assert re.search(r"\| our default \| 0\.100 ± 0 \|", text)
         assert "0.100 (0.18) |" in text  # PT, a single run: not marked
-        assert (
-            "4 of 4 cells are marked; one in twenty would be by chance.\n\nRows of fewer than 5 runs are not marked."
-            in text
-        )
+        assert "4 of 4 cells of (a) and 2 of 4 cells of (b) are marked; one in twenty would be by chance.\n" in text
+        assert "In (b), 0 would be if errors were measured against the second moments of a mixture with" in text
+        assert "Rows of fewer than 5 runs are not marked." in text
         assert "RAM" not in text  # not run
         latex = (tmp_path / "table1.tex").read_text()
         assert r"\begin{tabular}{lrrrrrrr}" in latex
@@ -304,22 +320,18 @@ class TestCells:
         x = np.array([3.0, 4.0])
         assert setup.target.log_density(x) - bench.target.log_density(x) == pytest.approx(np.log(7.476), abs=1e-4)
         assert np.isneginf(setup.target.log_density(np.array([101.0, 0.0])))
-        beta = np.tile([0.2, 0.8], (2, 5000, 1))
-        result = pe.Result(
-            target=bench.target,
-            unconstrained=np.tile([[[0.0, 0.0], [1.0, 1.0]]], (2, 5000, 1, 1)),
-            log_weights=np.zeros((2, 5000, 2)),
-            statistics={"beta": beta},
-            method="numbers",
-            seed=0,
-            seconds={},
-            stopped=None,
-            doubts=(),
-        )
-        weights = setup.reweigh(result).weights
+        weights = setup.reweigh(two_points(bench.target, [0.2, 0.8], [[0.0, 0.0], [1.0, 1.0]])).weights
         assert set(np.unique(weights)) == {0.0, 1.0}
         odds = (2 * np.pi) ** 0.6
         assert weights[..., 0].mean() == pytest.approx(odds / (1 + odds), abs=0.02)
+
+    def test_the_authors_program_weighs_fixed_temperatures_by_scenario_a(self):
+        """Two points near a mode whose variance is 0.01 in (a), at distances with odds of 3 there at β = 0.5."""
+        setup = setup_of("pe-2-0.5-authors", "mixture-b", bench_of("mixture-b"), 10)
+        mode = np.array([8.41, 1.68])
+        points = [mode, mode + np.array([np.sqrt(0.01 * 4 * np.log(3)), 0.0])]
+        weights = setup.reweigh(two_points(setup.target, [0.5, 0.5], points)).weights
+        assert weights[..., 0].mean() == pytest.approx(0.75, abs=0.02)  # four standard errors
 
     def test_scores_vanish_at_the_truth(self):
         """Exact draws have errors of Monte Carlo size; all of them moved by one have an error of one."""
@@ -383,6 +395,12 @@ def test_committed_draws_are_those_of_the_pictures(name):
     cells = [cell for cell in cells if name != "posteriors" or cell._replace(keep=0) in ledger]
     assert cells
     assert all(cell in ledger for cell in cells)
+
+
+def test_other_moments_that_the_paper_may_have_compared_with():
+    """Second moments of (b) with standard deviations of distance/20, as Kou et al. (2006) are quoted with."""
+    moments = pe.problems.twenty_modes("b").second_moment - mixture._beyond_standard_deviations()[2:]
+    np.testing.assert_allclose(moments, [25.558, 31.378], atol=5e-4)
 
 
 def test_tables_need_no_draws_and_leave_out_what_has_no_records(tmp_path, monkeypatch, data_directory):

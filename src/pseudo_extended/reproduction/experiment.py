@@ -46,6 +46,11 @@ NAMES = {
 }  # fmt: skip
 
 
+OPTIONS = {
+    "box": "the authors' box", "authors": "the authors' program", "wide": "β in (0.001, 1)", "long": "long warm-up",
+}  # fmt: skip
+
+
 def label(method: str) -> str:
     """As a table calls it.
 
@@ -56,10 +61,8 @@ def label(method: str) -> str:
     """
     if not method.startswith("pe-"):
         return NAMES[method]
-    number, _, how = method.removeprefix("pe-").partition("-")
-    kinds = {"": "", "box": ", the authors' box", "authors": ", the authors' program", "wide": ", β in (0.001, 1)"}
-    fixed, _, is_long = how.partition("-")
-    return f"PE (N={number}){kinds.get(how, f', β = {fixed}')}{', long warm-up' if is_long else ''}"
+    number, *options = method.removeprefix("pe-").split("-")
+    return ", ".join([f"PE (N={number})", *(OPTIONS.get(option, f"β = {option}") for option in options)])
 
 
 def grid(problem: str, methods: Sequence[str], budget: Budget, keep: int = 0) -> list[Cell]:

@@ -4,10 +4,11 @@ hmc, ram, ee, pt, gs, gs-gibbs and default; st and ais with Graham and Storkey's
 temperatures equally spaced, as the paper's text has it; pe-5 is the paper's method with N = 5 and free temperatures,
 pe-5-0.3 with all of them fixed, pe-5-box in a box as the authors' programs have it, pe-5-wide with β in (0.001, 1);
 pe-5-0.1-long warms up for as long as it draws, as they do;
-pe-5-authors is what their program for the mixture does: the box, the mixture's weights as printed, the draws' as coded.
+pe-5-authors is what their program for the mixture does: the box, the mixture's weights as printed, the draws' as coded;
+pe-5-0.1-authors the same with fixed temperatures.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -70,8 +71,7 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
     """
     kind, *rest = name.split("-")
     if kind == "pe":
-        setup = _pseudo_extended(problem, bench, draws, int(rest[0]), rest[1] if rest[1:] else None)
-        return setup._replace(warmup=draws) if rest[2:] == ["long"] else setup
+        return _pseudo_extended(problem, bench, draws, int(rest[0]), rest[1:])
     if kind == "ram":
         return Setup(RepellingAttracting.tak_2018(problem[-1]), draws, 25_000)
     if kind == "ee":
@@ -94,23 +94,22 @@ def _regression(method: AbstractMethod, draws: int, thin: int = 1) -> Setup:
     return Setup(method, draws // thin, min(max(draws // thin, 50), WARMUP), thin=thin)
 
 
-def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int, how: str | None) -> Setup:
+def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int, options: Sequence[str]) -> Setup:
     if problem == "illustration":
         q = Density(Normal(0.0, np.sqrt(2.0)))  # the paper's N(0, 2), with 2 a variance
         return Setup(PseudoExtended(q, NUTS(), num_particles), draws, WARMUP)
-    target, instrument = None, Tempered(*bench.beta_range)
-    if how in ("box", "authors"):
-        density = bench.problem.density if how == "box" else as_printed(problem, bench.problem.density)
-        target = Target(Boxed(density, BOXES[problem]), np.zeros(2))
-    elif how == "wide":
-        instrument = Tempered(1e-3, 1.0)
-    elif how is not None:
-        instrument = Fixed(float(how))
+    target, reweigh, fixed = None, None, [float(option) for option in options if option[0].isdigit()]
+    instrument = Fixed(fixed[0]) if fixed else Tempered(*((1e-3, 1.0) if "wide" in options else bench.beta_range))
+    if "box" in options:
+        target = Target(Boxed(bench.problem.density, BOXES[problem]), np.zeros(2))
+    elif "authors" in options:
+        target = Target(Boxed(as_printed(problem, bench.problem.density), BOXES[problem]), np.zeros(2))
+        reweigh = weighed_by_scenario_a if fixed else weighed_without_two_pi
     method = PseudoExtended(instrument, NUTS(), num_particles)
     if problem in CANCERS:
         # The paper reduces the number of iterations "to give equal total computational cost": by N, we take it.
         return _regression(method, max(draws // num_particles, 1))
-    return Setup(method, draws, WARMUP, target, reweigh=weighed_by_the_authors if how == "authors" else None)
+    return Setup(method, draws, draws if "long" in options else WARMUP, target, reweigh=reweigh)
 
 
 def as_printed(problem: str, density: NormalMixture) -> NormalMixture:
@@ -120,11 +119,20 @@ def as_printed(problem: str, density: NormalMixture) -> NormalMixture:
     return NormalMixture(0.05 / density.variances, density.means, density.variances)
 
 
-def weighed_by_the_authors(result: Result) -> Result:
-    """One pseudo-sample of each draw, picked by γ(x)^(1-β) with a γ that lacks the 1/2π that the sampled one has."""
-    weighed = replace(result, log_weights=result.log_weights + (1 - result.statistics["beta"]) * np.log(2 * np.pi))
-    is_picked = np.arange(result.log_weights.shape[-1]) == weighed.resample_index()[..., None]
-    return replace(result, log_weights=np.where(is_picked, 0.0, -np.inf))
+def weighed_without_two_pi(result: Result) -> Result:
+    """As the authors do where β is free: by γ(x)^(1-β) with a γ that lacks the 1/2π that the sampled one has."""
+    return _picked(result, result.log_weights + (1 - result.statistics["beta"]) * np.log(2 * np.pi))
+
+
+def weighed_by_scenario_a(result: Result) -> Result:
+    """As the authors do where β is fixed, in (b) too: by γ(x)^(1-β) with the γ of scenario (a)."""
+    return _picked(result, (1 - result.statistics["beta"]) * result.map_points(problems.twenty_modes("a").density))
+
+
+def _picked(result: Result, log_weights: np.ndarray) -> Result:
+    """With one pseudo-sample of each draw, by those weights."""
+    index = replace(result, log_weights=log_weights).resample_index()
+    return replace(result, log_weights=np.where(np.arange(log_weights.shape[-1]) == index[..., None], 0.0, -np.inf))
 
 
 class Boxed(eqx.Module):
