@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 import pseudo_extended as pe
 from pseudo_extended import cli
-from pseudo_extended.reproduction import benches, boltzmann, cells, conduct, mixture, regression, setups
+from pseudo_extended.reproduction import benches, board, boltzmann, cells, conduct, mixture, regression, setups
 from pseudo_extended.reproduction.benches import bench_of
 from pseudo_extended.reproduction.catalogue import EXPERIMENTS, reproduce
 from pseudo_extended.reproduction.cells import Cell, Outcome, run_cell
@@ -116,8 +116,8 @@ class TestConduct:
 
     @pytest.mark.parametrize("jobs", [1, 2])
     def test_an_error_or_ctrl_c_keeps_what_was_done(self, tmp_path, monkeypatch, jobs):
-        def breaks(cell, should_stop):
-            del should_stop
+        def breaks(cell, watch):
+            del watch
             if cell.run == 1:
                 raise KeyboardInterrupt
             return outcome(cell)
@@ -134,7 +134,7 @@ class TestConduct:
 
     def test_a_cell_that_is_told_to_stop_has_no_outcome(self):
         with pytest.raises(cells.StoppedError):
-            run_cell(Cell("toy", "hmc", 0, 100_000), lambda: True)
+            run_cell(Cell("toy", "hmc", 0, 100_000), lambda cell, part: True)
 
     def test_progress_in_a_log(self, tmp_path, monkeypatch):
         monkeypatch.setattr(conduct, "run_cell", lambda cell, _: outcome(cell))
@@ -142,6 +142,24 @@ class TestConduct:
         conduct.conduct(self.CELLS, Ledger(tmp_path), console=console)
         console.file.close()
         assert "3/3 runs" in (tmp_path / "log").read_text()
+
+    def test_progress_of_a_run_that_takes_long(self, tmp_path, monkeypatch):
+        """Lines come before its end, and say how far it is."""
+
+        def takes_long(cell, watch):
+            for part in (0.25, 0.5):
+                assert not watch(cell, part)
+                time.sleep(0.7)
+            return outcome(cell)
+
+        monkeypatch.setattr(conduct, "run_cell", takes_long)
+        monkeypatch.setattr(board, "SECONDS_BETWEEN_LINES", 0.0)
+        console = Console(file=(tmp_path / "log").open("w"), width=200)
+        conduct.conduct(self.CELLS[:1], Ledger(tmp_path), console=console)
+        console.file.close()
+        lines = (tmp_path / "log").read_text().splitlines()
+        assert re.fullmatch(r"0/1 runs, \d s, about \d s left; toy hmc run 0 (25|50)%", lines[0])
+        assert re.fullmatch(r"1/1 runs, \d s; toy hmc run 0", lines[-1])
 
     @pytest.mark.slow
     def test_killed_and_going_on(self, tmp_path):

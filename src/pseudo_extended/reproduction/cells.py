@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any, NamedTuple
 
@@ -40,8 +41,8 @@ class StoppedError(Exception):
     """A cell was asked to stop before its end; it has no outcome."""
 
 
-def run_cell(cell: Cell, should_stop: Any = None, data: str | None = None) -> Outcome:
-    """Sample, and score the result; `should_stop` is asked now and then.
+def run_cell(cell: Cell, watch: Callable[[Cell, float], bool] | None = None, data: str | None = None) -> Outcome:
+    """Sample, and score the result; `watch` is told now and then how much is done, and says whether to stop.
 
     `data` names the directory of the data files, for a worker of a cluster, which does not share our environment.
     """
@@ -51,8 +52,7 @@ def run_cell(cell: Cell, should_stop: Any = None, data: str | None = None) -> Ou
     setup = setup_of(cell.method, cell.problem, bench, cell.draws)
 
     def callback(running: Running) -> bool:
-        del running
-        return should_stop is not None and should_stop()
+        return watch is not None and watch(cell, running.status.done / running.status.total)
 
     began = time.perf_counter()
     try:
