@@ -130,7 +130,10 @@ def reproduce(
     runs: Annotated[int | None, typer.Option(help="Independent runs of each row, instead of the budget's.")] = None,
     draws: Annotated[int | None, typer.Option(help="Draws of each run, instead of the budget's.")] = None,
     jobs: Annotated[int, typer.Option(help="Runs at the same time.")] = 1,
-    data: Annotated[Path | None, typer.Option(help="Where the data files are; else they are downloaded.")] = None,
+    data: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Where the data files are; else they are downloaded."),
+    ] = None,
     cluster: Annotated[str | None, typer.Option(help="The address of a Dask scheduler to run on.")] = None,
     no_run: Annotated[bool, typer.Option("--no-run", help="Only write what the records there give.")] = False,
 ) -> None:

@@ -398,7 +398,8 @@ COMMITTED = Path(__file__).parents[2] / "docs" / "reproduction"
 def test_committed_tables_are_those_of_the_committed_records(tmp_path, monkeypatch, data_directory):
     monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
     shutil.copy(COMMITTED / "records.jsonl", tmp_path)
-    names = ["table1", "table2", "sharing", "figure6", "prostate", "splits"]
+    names = ["table1", "table2", "sharing", "figure6", "prostate", "splits", "figure5", "figure5_authors"]
+    names += ["mse_time_mixture", "mse_time_boltzmann"]
     tables = [path for path in reproduce(names, tmp_path, run=False, console=QUIET) if path.suffix in (".md", ".tex")]
     assert len(tables) == 2 * len(names)
     for path in tables:
@@ -487,7 +488,7 @@ class TestCommand:
         assert runner.invoke(cli.app, ["--version"]).output == f"pseudo-extended {version('pseudo-extended')}\n"
         listed = runner.invoke(cli.app, ["reproduce", "list"])
         assert "table1" in listed.output
-        assert "520 runs of 50,000 draws" in listed.output
+        assert "560 runs of 50,000 draws" in listed.output
         assert "no sampling" in listed.output
         nothing = runner.invoke(cli.app, ["reproduce", "table1", "--out", str(tmp_path), "--no-run"])
         assert nothing.exit_code == 1
@@ -495,6 +496,15 @@ class TestCommand:
         refused = runner.invoke(cli.app, ["reproduce", "table3", "--out", str(tmp_path)])
         assert refused.exit_code == 1
         assert "name must be one of" in refused.output
+        refused = runner.invoke(cli.app, ["reproduce", "all", "table3", "--no-run", "--out", str(tmp_path)])
+        assert "name must be one of" in refused.output
+        refused = runner.invoke(cli.app, ["reproduce", "table1", "--out", str(tmp_path), "--cluster", "nonsense"])
+        assert "cluster must be an address such as" in refused.output
+        refused = runner.invoke(
+            cli.app, ["reproduce", "table1", "--out", str(tmp_path), "--data", str(tmp_path / "no")]
+        )
+        assert refused.exit_code == 2
+        assert "Invalid value for '--data'" in refused.output
         drawn = runner.invoke(cli.app, ["reproduce", "figure1", "--out", str(tmp_path), "--no-run"])
         assert drawn.exit_code == 0, drawn.output
         assert (tmp_path / "figure1.png").is_file()

@@ -92,6 +92,9 @@ class TestHorseshoe:
         problem = toy_regression()
         np.testing.assert_allclose(problem.density.prior.global_scale, 1 / 2 * 2 / np.sqrt(20))
         assert (len(problem.density.labels), len(problem.held_out.labels)) == (20, 5)
+        x, labels = np.eye(10, 2), np.arange(10) % 2
+        one_left = pe.problems.horseshoe_regression(x, labels, expected_active=1, held_out=0.9)  # 1 - 0.9 < 0.1
+        assert len(one_left.density.labels) == 1
         together = np.concatenate([problem.density.covariates, problem.held_out.covariates])
         rows = {tuple(row) for row in np.random.default_rng(0).normal(size=(25, 3)).round(12)}
         assert {tuple(row) for row in together.round(12)} == rows
@@ -126,6 +129,12 @@ class TestHorseshoe:
         with pytest.raises((ValueError, OSError)) as error:
             pe.problems.horseshoe_regression(x, np.ones(5), expected_active=1)
         assert_sentence(error, "labels must be 0 and 1")
+        with pytest.raises((ValueError, OSError)) as error:
+            pe.problems.horseshoe_regression(np.zeros((0, 2)), np.zeros(0), expected_active=1)
+        assert_sentence(error, "labels must be 0 and 1")
+        with pytest.raises(TypeError) as error:
+            pe.problems.mean_field(3)
+        assert_sentence(error, "density must be")
         with pytest.raises((ValueError, OSError)) as error:
             pe.problems.horseshoe_regression(x, np.ones(4), expected_active=1)
         assert_sentence(error, "covariates must be a matrix")
@@ -293,7 +302,7 @@ class TestDataFiles:
         monkeypatch.setenv(files.VARIABLE, str(tmp_path))
         with pytest.raises((ValueError, OSError)) as error:
             pe.problems.cancer("colon")
-        assert_sentence(error, "PSEUDO_EXTENDED_DATA must hold colon.mat")
+        assert_sentence(error, "PSEUDO_EXTENDED_DATA) must hold colon.mat")
         (tmp_path / "colon.mat").write_bytes(b"nothing")
         with pytest.raises((ValueError, OSError)) as error:
             pe.problems.cancer("colon")
@@ -301,6 +310,14 @@ class TestDataFiles:
         with pytest.raises((ValueError, OSError)) as error:
             pe.problems.cancer("lung")
         assert_sentence(error, "name must be")
+
+    @pytest.mark.parametrize(
+        "load", [pe.problems.mrna, pe.problems.load_boltzmann, partial(pe.problems.cancer, "colon")]
+    )
+    def test_a_directory_that_is_no_path(self, load):
+        with pytest.raises(TypeError) as error:
+            load(3)
+        assert_sentence(error, "directory must be a path; got 3")
 
 
 def test_pointwise_likelihood_sums_to_the_whole(x64):

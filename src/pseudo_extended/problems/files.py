@@ -8,6 +8,8 @@ import urllib.request
 from pathlib import Path
 from typing import NamedTuple
 
+from pseudo_extended import checks
+
 VARIABLE = "PSEUDO_EXTENDED_DATA"
 AUTHORS = "https://raw.githubusercontent.com/chris-nemeth/pseudo-extended-mcmc-code"
 LAST, EARLIER = "c8fa25f1561f3a2b72f902c6bd4e0bc131d69ac2", "08177fe792c6a3e821558d84cb98ce7c8ba7b46a"
@@ -58,11 +60,13 @@ def data_file(name: str, directory: str | Path | None = None) -> Path:
     It is looked for in `directory` and nowhere else if that is given; else in the directory that the environment
     variable PSEUDO_EXTENDED_DATA names; else in a cache of ours, into which it is downloaded if it is not there.
     """
-    given = os.environ.get(VARIABLE) if directory is None else directory
+    if not isinstance(directory, (str, Path, type(None))):
+        raise TypeError(f"directory must be a path; got {checks.describe(directory)}.")
+    given = os.environ.get(VARIABLE) or None if directory is None else directory
     path = (_cache() if given is None else Path(given)) / name
     if not path.is_file():
         if given is not None:
-            whose = VARIABLE if directory is None else "directory"
+            whose = f"the data directory (--data, or {VARIABLE})" if directory is None else "directory"
             raise FileNotFoundError(f"{whose} must hold {name}; got {str(given)!r}, which does not.")
         _download(name, path)
     digest = FILES[name].digest

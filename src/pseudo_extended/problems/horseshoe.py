@@ -128,12 +128,12 @@ def horseshoe_regression(
         raise ValueError(
             f"covariates must be a matrix with a row for each label; got shapes {covariates.shape} and {labels.shape}."
         )
-    if not np.all(np.isin(labels, (0, 1))) or labels.min() == labels.max():
+    if set(np.unique(labels)) != {0, 1}:
         raise ValueError(f"labels must be 0 and 1, some of each; got {np.unique(labels)}.")
     num_rows, num_covariates = covariates.shape
     active = checks.real("expected_active", expected_active, low=0, high=num_covariates, closed="()")
     held_out = checks.real("held_out", held_out, low=0, high=1, closed="()")
-    num_training = int(np.floor((1 - held_out) * num_rows))
+    num_training = int(np.floor(round((1 - held_out) * num_rows, 9)))  # 0.1 of 10 rows is one, and not 0.999…
     if not 0 < num_training < num_rows:
         raise ValueError(f"held_out must leave data on both sides; got {held_out} of {num_rows} observations.")
     order = np.random.default_rng(checks.integer("seed", seed, minimum=0)).permutation(num_rows)

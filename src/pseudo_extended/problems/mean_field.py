@@ -40,6 +40,7 @@ def mean_field(density: Relaxation, *, restarts: int = 100, seed: int = 0) -> Me
     >>> -3 < fitted.log_zeta - problem.log_evidence < 0       # each solution is a bound from below
     True
     """
+    checks.instance("density", density, Relaxation, "the density of a Boltzmann problem")
     restarts = checks.integer("restarts", restarts, minimum=1)
     rng = np.random.default_rng(checks.integer("seed", seed, minimum=0))
     coupling, bias = np.asarray(density.coupling), np.asarray(density.bias)

@@ -69,7 +69,7 @@ def _illustration(which: str) -> Bench:
 def _boltzmann(which: str) -> Bench:
     """The authors' relaxation (26 dimensions), or a machine of so many units from our generator."""
     if which == "authors":
-        problem, title = problems.load_boltzmann(), "the authors' Boltzmann machine relaxation"
+        problem, title = problems.load_boltzmann(), "The authors' Boltzmann machine relaxation"
     else:
         problem = problems.boltzmann_machine(int(which), seed=0)
         title = f"Boltzmann machine relaxation, {which} units"

@@ -16,9 +16,13 @@ from pseudo_extended.reproduction.setups import fitted_base
 from pseudo_extended.reproduction.summaries import with_error
 
 OURS, AUTHORS = "boltzmann-28", "boltzmann-authors"
-FIXED = tuple(f"pe-5-0.{k}" for k in range(1, 10))
+FIXED = tuple(f"pe-{number}-0.{k}" for number in (2, 5) for k in range(1, 10))
+"""The text does not say with which N; the authors' script has 2."""
+LONG = ("pe-5-0.1-long", "pe-5-0.2-long")
+"""Chains with small β move between modes, but slowly: a short warm-up leaves them near their start."""
 METHODS = (
-    "hmc", "ais", "ais-equal", "st", "st-equal", "gs", "gs-gibbs", "pe-2", "pe-5", "pe-5-wide", *FIXED, "default",
+    "hmc", "ais", "ais-equal", "st", "st-equal", "gs", "gs-gibbs",
+    "pe-2", "pe-5", "pe-5-wide", *FIXED, *LONG, "default",
 )  # fmt: skip
 QUICK = ("hmc", "ais", "st", "gs", "pe-2", "pe-2-0.5", "default")
 SHOWN = ("hmc", "ais", "st", "gs", "pe-5", "default")

@@ -49,7 +49,8 @@ def reproduce(
         console: Where progress goes; stderr unless given.
     """
     known = (*EXPERIMENTS, "all")
-    chosen = list(EXPERIMENTS) if "all" in names else [checks.choice("name", name, known) for name in names]
+    chosen = [checks.choice("name", name, known) for name in names]
+    chosen = list(EXPERIMENTS) if "all" in chosen else chosen
     budgets = {name: _budget(EXPERIMENTS[name], quick, runs, draws) for name in chosen}
     console = Console(stderr=True) if console is None else console
     check_matplotlib()  # now, and not after hours

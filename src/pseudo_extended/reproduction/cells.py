@@ -1,9 +1,11 @@
 """A cell: one run of one method on one problem, which is the unit of work, of resuming and of the records."""
 
 import os
+import platform
 import time
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +19,10 @@ from pseudo_extended.run.sample import sample
 
 
 class Cell(NamedTuple):
-    """What is run; two equal cells give the same numbers, wherever and beside whatever they run."""
+    """What is run; two equal cells give the same numbers beside whatever they run, on the same kind of processor.
+
+    XLA and BLAS compile and choose their loops for the processor they find, and chains amplify the last bit.
+    """
 
     problem: str
     method: str
@@ -58,7 +63,7 @@ def run_cell(cell: Cell, watch: Callable[[Cell, float], bool] | None = None, dat
     try:
         result = sample(
             bench.target if setup.target is None else setup.target,
-            bench.start,
+            bench.start if setup.start is None else setup.start,
             method=setup.method,
             draws=setup.draws,
             warmup=setup.warmup,
@@ -87,6 +92,7 @@ def run_cell(cell: Cell, watch: Callable[[Cell, float], bool] | None = None, dat
         "wall_seconds": round(time.perf_counter() - began, 2),
         "notes": [*result.notes],
         "versions": {name: version(name) for name in ("pseudo-extended", "jax")},
+        "processor": _processor(),
         "day": time.strftime("%Y-%m-%d"),
     }
     kept = None
@@ -94,3 +100,13 @@ def run_cell(cell: Cell, watch: Callable[[Cell, float], bool] | None = None, dat
         drawn = bench.picture(result)
         kept = drawn[np.linspace(0, len(drawn) - 1, min(cell.keep, len(drawn))).astype(int)].astype(np.float32)
     return Outcome(record, kept)
+
+
+def _processor() -> str:
+    """What the numbers may depend on, in the words of its maker where the system tells."""
+    information = Path("/proc/cpuinfo")
+    if information.is_file():
+        for line in information.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

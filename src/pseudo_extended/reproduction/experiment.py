@@ -40,8 +40,9 @@ class Experiment(NamedTuple):
 
 
 NAMES = {
-    "ram": "RAM", "ee": "EE", "pt": "PT", "hmc": "HMC (NUTS)", "st": "ST, sigmoidal ladder",
-    "st-equal": "ST, equal steps", "ais": "AIS, sigmoidal ladder", "ais-equal": "AIS, equal steps",
+    "ram": "RAM", "ee": "EE", "pt": "PT", "hmc": "HMC (NUTS)", "hmc-stan": "HMC (NUTS), Stan's starts",
+    "st": "ST, sigmoidal ladder", "st-equal": "ST, equal steps",
+    "ais": "AIS, sigmoidal ladder", "ais-equal": "AIS, equal steps",
     "gs": "GS, joint", "gs-gibbs": "GS, Gibbs", "default": "our default",
 }  # fmt: skip
 

@@ -20,6 +20,8 @@ QUICK = ("hmc", "pe-2", "default")
 SCORES = ("log predictive density", "mean log likelihood")
 SHOWN = ("hmc", "pe-2", "pe-5", "default")
 KEPT = 1000
+LEAST_SPAN = 1.5
+"""Of an axis: runs of the same method on the same split differ by half of it, and a finer axis would show noise."""
 
 
 def _methods(budget: Budget) -> tuple[str, ...]:
@@ -61,12 +63,15 @@ def _predictive(
             rows.append([label(method), cells[0], beside, cells[1], *cost, str(len(records))])
         axis.set(title=problem, xlabel="log predictive density of held-out data", yticks=range(len(done)))
         axis.set_yticklabels([label(method) for method in done])
+        low, high = axis.get_xlim()
+        axis.set_xlim(min(low, (low + high - LEAST_SPAN) / 2), max(high, (low + high + LEAST_SPAN) / 2))
         axis.invert_yaxis()
         held_out = len(bench_of(problem).problem.held_out.labels)
+        spread = "one split" if budget.runs == 1 else "mean over splits ± its standard error"
         caption = (
             f"{problem}, {held_out} observations held out, {budget.draws:,} iterations of HMC and of our default, and "
-            "that over N of the paper's method, after 1,000 of warm-up at most: mean over splits ± its standard error. "
-            "An iteration of our default is four leapfrog steps, and one of NUTS a tree of up to a thousand."
+            f"that over N of the paper's method, after 1,000 of warm-up at most: {spread}. An iteration of our default "
+            "is four leapfrog steps, and one of NUTS a tree of up to a thousand."
         )
         headings = [SCORES[0], "less HMC's, split by split", SCORES[1]]
         made.append(tables.Table(caption, ["", *headings, "densities in the draws", "seconds a run", "splits"], rows))
@@ -96,10 +101,12 @@ def _posteriors(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
                 axis.hist(
                     x[:, number], bins=np.linspace(-reach, reach, 61).tolist(), density=True, color=colour(method)
                 )
-                axis.set(yticks=[])
+                axis.set(yscale="log", yticks=[])
+                axis.minorticks_off()
             row[0].set_ylabel(label(method))
         figure.suptitle(
-            f"{problem}: posteriors of {NUM_SHOWN} coefficients, chosen at random; {budget.draws:,} iterations of HMC"
+            f"{problem}: posteriors of {NUM_SHOWN} coefficients, chosen at random, on a logarithmic scale;\n"
+            f"{budget.draws:,} iterations of HMC"
         )
         written += save(figure, out / f"posteriors_{problem}")
     return written

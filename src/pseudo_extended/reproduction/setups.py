@@ -1,22 +1,23 @@
 """Methods as the experiments run them, by name.
 
-hmc, ram, ee, pt, gs, gs-gibbs and default; st and ais with Graham and Storkey's ladder, st-equal and ais-equal with
-temperatures equally spaced, as the paper's text has it; pe-5 is the paper's method with N = 5 and free temperatures,
-pe-5-0.3 with all of them fixed, pe-5-box in a box as the authors' programs have it, pe-5-wide with β in (0.001, 1);
-pe-5-0.1-long warms up for as long as it draws, as they do;
-pe-5-authors is what their program for the mixture does: the box, the mixture's weights as printed, the draws' as coded;
-pe-5-0.1-authors the same with fixed temperatures.
+hmc, ram, ee, pt, gs, gs-gibbs and default; hmc-stan starts where Stan does; st and ais with Graham and Storkey's
+ladder, st-equal and ais-equal with temperatures equally spaced, as the paper's text has it. pe-5 is the paper's method
+with N = 5 and free temperatures, pe-5-0.3 with all of them fixed, pe-5-box in a box as the authors' programs have it,
+pe-5-wide with β in (0.001, 1), pe-5-0.1-long with a warm-up as long as the draws, as they have it. pe-5-authors is what
+their program for the mixture does: the box, the mixture's weights as printed, the draws' as coded; pe-5-0.1-authors the
+same with fixed temperatures.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Key
 
 from pseudo_extended import problems
 from pseudo_extended.analysis.result import Result
@@ -56,6 +57,8 @@ class Setup(NamedTuple):
     warmup: int
     target: Target | None = None
     """If another than the problem's own."""
+    start: Any = None
+    """If another than the problem's own."""
     thin: int = 1
     chains: int = 1
     reweigh: Callable[[Result], Result] | None = None
@@ -81,6 +84,8 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
         return Setup(ParallelTempering.kou2006(), draws, 10_000)
     if kind in ("st", "ais", "gs"):
         return _along_a_path(name, problem, bench, draws)
+    if name == "hmc-stan":
+        return Setup(Plain(NUTS()), draws, WARMUP, start=_as_stan_starts)
     # The default, but for one chain: a program for two would advance one for nothing.
     method = {"hmc": Plain(NUTS()), "default": IndexGibbs(width=1)}[kind]
     if problem not in CANCERS:
@@ -110,6 +115,10 @@ def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int,
         # The paper reduces the number of iterations "to give equal total computational cost": by N, we take it.
         return _regression(method, max(draws // num_particles, 1))
     return Setup(method, draws, draws if "long" in options else WARMUP, target, reweigh=reweigh)
+
+
+def _as_stan_starts(key: Key[Array, ""]) -> Float[Array, " d"]:
+    return jax.random.uniform(key, (2,), float, -2.0, 2.0)
 
 
 def as_printed(problem: str, density: NormalMixture) -> NormalMixture:

@@ -74,7 +74,11 @@ def check_cluster(cluster: Any) -> Any:
 
 def connect(address: str) -> Any:
     """A client of the Dask scheduler at an address."""
-    return _client_class()(address)
+    client = _client_class()
+    try:
+        return client(address)
+    except ValueError as error:
+        raise ValueError(f"cluster must be an address such as tcp://host:8786; got {address!r} ({error}).") from None
 
 
 def _client_class() -> Any:
