@@ -20,6 +20,7 @@ from typer.testing import CliRunner
 
 import pseudo_extended as pe
 from pseudo_extended import cli
+from pseudo_extended.precision import double_precision
 from pseudo_extended.reproduction import benches, board, boltzmann, cells, conduct, mixture, regression, setups
 from pseudo_extended.reproduction.benches import bench_of
 from pseudo_extended.reproduction.catalogue import EXPERIMENTS, reproduce
@@ -336,8 +337,12 @@ class TestCells:
         bench = bench_of("mixture-b")
         setup = setup_of("pe-2-authors", "mixture-b", bench, 10)
         x = np.array([3.0, 4.0])
-        assert setup.target.log_density(x) - bench.target.log_density(x) == pytest.approx(np.log(7.476), abs=1e-4)
-        assert np.isneginf(setup.target.log_density(np.array([101.0, 0.0])))
+        assert setup.target.log_likelihood(x) - bench.target.log_density(x) == pytest.approx(np.log(7.476), abs=1e-4)
+        with double_precision():  # no Jacobian in what is tempered
+            delta = setup.target.path_point(setup.target.unconstrain(x)).delta
+            assert delta == pytest.approx(float(setup.target.log_likelihood(x)), rel=1e-12)
+        assert setup.target.outside_bounds(np.array([101.0, 0.0])) is not None
+        assert setup.target.outside_bounds(np.array([99.0, 0.0])) is None
         weights = setup.reweigh(two_points(bench.target, [0.2, 0.8], [[0.0, 0.0], [1.0, 1.0]])).weights
         assert set(np.unique(weights)) == {0.0, 1.0}
         odds = (2 * np.pi) ** 0.6

@@ -47,7 +47,7 @@ def _mixture(scenario: str) -> Bench:
     truth = np.concatenate([problem.mean, problem.second_moment])
 
     def score(result: Result) -> dict[str, float]:
-        x = result.unconstrained
+        x = result.points
         estimates = np.concatenate([result.expect(x).value, result.expect(x**2).value])
         return dict(zip(("E[X1]", "E[X2]", "E[X1²]", "E[X2²]"), estimates - truth, strict=True))
 

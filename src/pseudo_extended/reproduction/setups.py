@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -106,9 +105,9 @@ def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int,
     target, reweigh, fixed = None, None, [float(option) for option in options if option[0].isdigit()]
     instrument = Fixed(fixed[0]) if fixed else Tempered(*((1e-3, 1.0) if "wide" in options else bench.beta_range))
     if "box" in options:
-        target = Target(Boxed(bench.problem.density, BOXES[problem]), np.zeros(2))
+        target = boxed(bench.problem.density, BOXES[problem])
     elif "authors" in options:
-        target = Target(Boxed(as_printed(problem, bench.problem.density), BOXES[problem]), np.zeros(2))
+        target = boxed(as_printed(problem, bench.problem.density), BOXES[problem])
         reweigh = weighed_by_scenario_a if fixed else weighed_without_two_pi
     method = PseudoExtended(instrument, NUTS(), num_particles)
     if problem in CANCERS:
@@ -119,6 +118,16 @@ def _pseudo_extended(problem: str, bench: Bench, draws: int, num_particles: int,
 
 def _as_stan_starts(key: Key[Array, ""]) -> Float[Array, " d"]:
     return jax.random.uniform(key, (2,), float, -2.0, 2.0)
+
+
+def boxed(density: NormalMixture, half_width: float) -> Target:
+    """In a box around zero, as Stan declares it: a bijection whose Jacobian is not tempered, so it is the base's."""
+    return Target(
+        example=np.zeros(2),
+        log_prior=lambda x: jnp.zeros_like(x[0]),
+        log_likelihood=density,
+        bounds=(-half_width, half_width),
+    )
 
 
 def as_printed(problem: str, density: NormalMixture) -> NormalMixture:
@@ -142,17 +151,6 @@ def _picked(result: Result, log_weights: np.ndarray) -> Result:
     """With one pseudo-sample of each draw, by those weights."""
     index = replace(result, log_weights=log_weights).resample_index()
     return replace(result, log_weights=np.where(np.arange(log_weights.shape[-1]) == index[..., None], 0.0, -np.inf))
-
-
-class Boxed(eqx.Module):
-    """A density that is zero outside of a box around zero."""
-
-    density: NormalMixture
-    half_width: float
-
-    def __call__(self, x: Float[Array, " d"]) -> Float[Array, ""]:
-        """log γ(x), or -inf."""
-        return jnp.where(jnp.max(jnp.abs(x)) < self.half_width, self.density(x), -jnp.inf)
 
 
 @lru_cache(maxsize=4)
