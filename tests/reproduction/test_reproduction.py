@@ -350,10 +350,11 @@ class TestCells:
 
     def test_the_authors_program_weighs_fixed_temperatures_by_scenario_a(self):
         """Two points near a mode whose variance is 0.01 in (a), at distances with odds of 3 there at β = 0.5."""
-        setup = setup_of("pe-2-0.5-authors", "mixture-b", bench_of("mixture-b"), 10)
+        bench = bench_of("mixture-b")
+        setup = setup_of("pe-2-0.5-authors", "mixture-b", bench, 10)
         mode = np.array([8.41, 1.68])
         points = [mode, mode + np.array([np.sqrt(0.01 * 4 * np.log(3)), 0.0])]
-        weights = setup.reweigh(two_points(setup.target, [0.5, 0.5], points)).weights
+        weights = setup.reweigh(two_points(bench.target, [0.5, 0.5], points)).weights
         assert weights[..., 0].mean() == pytest.approx(0.75, abs=0.02)  # four standard errors
 
     def test_scores_vanish_at_the_truth(self):
