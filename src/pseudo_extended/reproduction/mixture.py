@@ -3,19 +3,19 @@
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.benches import bench_of
 from pseudo_extended.reproduction.cells import Cell
+from pseudo_extended.reproduction.comparison import COMPARED, LEAST_RUNS, compare
 from pseudo_extended.reproduction.costs import cost_table, draw_cost
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label, summary_of
 from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
-from pseudo_extended.reproduction.published import DRAWS, MOMENTS, RUNS, TABLE_1, TABLE_2
-from pseudo_extended.reproduction.summaries import differs, rmse_of, summarise, with_error
+from pseudo_extended.reproduction.published import DRAWS, MOMENTS, TABLE_1, TABLE_2
+from pseudo_extended.reproduction.summaries import summarise
 
 PROBLEMS = ("mixture-a", "mixture-b")
 AS_PUBLISHED = ("pe-2-box", "pe-5-box", "pe-2-authors", "pe-5-authors")
@@ -27,9 +27,6 @@ OTHER_WEIGHTS = ("pe-5-0.1-authors", "pe-20-0.1-authors")
 ONLY_IN = dict.fromkeys(LONG, "mixture-a") | dict.fromkeys(OTHER_WEIGHTS, "mixture-b")
 SHOWN = ("hmc", "pe-2", "default")
 KEPT = 10_000
-COMPARED = " (the paper's in parentheses; * where they are more than two standard errors apart)"
-LEAST_RUNS = 5
-"""For a mark: fewer do not know their own error."""
 
 
 def _table_1_methods(budget: Budget) -> list[str]:
@@ -49,62 +46,50 @@ def _cells_of(methods: Sequence[str], budget: Budget) -> list[Cell]:
 
 
 def _render_table(methods: Sequence[str], ledger: Ledger, budget: Budget, path: Path, title: str) -> list[Path]:
-    made, few = [], False
-    marks: dict[str, list[bool]] = {problem: [] for problem in PROBLEMS}
-    marks_elsewhere: list[bool] = []
+    made, notes, few = [], [], False
     published = TABLE_1 | TABLE_2 if budget.draws == DRAWS else {}
     for problem in PROBLEMS:
-        rows = []
+        rows, marks, marks_elsewhere = [], [], []
         for method in methods:
             records = ledger.done(grid(problem, [method], budget))
             if not records:
                 continue
-            summary = summarise(records)
             printed = published.get(re.sub("-(authors|long|stan)$", "", method))
-            text = [with_error(summary.rmse[name], summary.error[name]) for name in MOMENTS]
-            if printed is not None:
-                is_apart = [False] * len(MOMENTS)
-                if summary.runs >= LEAST_RUNS:
-                    is_apart = _apart(records, printed.of(problem))
-                    marks[problem] += is_apart
-                    if problem == "mixture-b":
-                        marks_elsewhere += _apart(records, printed.of(problem), _beyond_standard_deviations())
-                few |= summary.runs < LEAST_RUNS
-                beside = zip(text, printed.of(problem), is_apart, strict=True)
-                text = [f"{cell} ({value:.2f}){'*' if apart else ''}" for cell, value, apart in beside]
+            row = compare(
+                records, None if printed is None else printed.of(problem), _beyond_standard_deviations(problem)
+            )
+            marks, marks_elsewhere = marks + row.marks, marks_elsewhere + row.marks_elsewhere
+            few |= printed is not None and not row.marks
+            summary = summarise(records)
             evaluations = summary.evaluations / budget.draws
             cost = [f"{evaluations:.0f}" if evaluations >= 10 else f"{evaluations:.1f}", f"{summary.seconds:.1f}"]
-            rows.append([label(method), *text, *cost, str(summary.runs)])
+            rows.append([label(method), *row.text, *cost, str(summary.runs)])
         caption = (
             f"Scenario ({problem[-1]}): root mean squared error over runs of {budget.draws:,} draws, ± its Monte Carlo "
             f"error{COMPARED if published else ''}."
         )
         made.append(tables.Table(caption, ["", *MOMENTS, "densities a draw", "seconds a run", "runs"], rows))
-    notes = []
-    if any(marks.values()):
-        counts = " and ".join(f"{sum(of)} of {len(of)} cells of ({problem[-1]})" for problem, of in marks.items() if of)
-        notes.append(f"{counts} are marked; one in twenty would be by chance.")
-    if marks_elsewhere:
-        notes.append(
-            f"In (b), {sum(marks_elsewhere)} would be if errors were measured against the second moments of a mixture "
-            "with standard deviations, and not variances, of distance/20."
-        )
-    if any(marks.values()) and few:
-        notes.append(f"Rows of fewer than {LEAST_RUNS} runs are not marked.")
+        if marks:
+            notes.append(f"({problem[-1]}): {sum(marks)} of {len(marks)} cells are marked.")
+        if marks_elsewhere != marks:
+            notes[-1] += (
+                f" If errors were measured against the second moments of a mixture with standard deviations, and not "
+                f"variances, of distance/20, it would be {sum(marks_elsewhere)}."
+            )
+    if notes:
+        notes.append("One in twenty would be by chance.")
+        if few:
+            notes.append(f"Rows of fewer than {LEAST_RUNS} runs are not marked.")
     if not published:
         notes.append(f"Not the paper's budget, which is {DRAWS:,} draws: its numbers are not beside ours.")
     return tables.write(made, path, title, notes)
 
 
-def _apart(records: list[dict[str, Any]], printed: tuple[float, ...], shift: float | np.ndarray = 0.0) -> list[bool]:
-    """Whether our errors, all of them shifted, and the printed ones are more than two standard errors apart."""
-    errors = np.array([[record["scores"][name] for name in MOMENTS] for record in records])
-    return differs(*rmse_of(errors + shift), np.array(printed), RUNS).tolist()
-
-
-def _beyond_standard_deviations() -> np.ndarray:
-    """The moments of (b) less those of a mixture whose standard deviations are what the variances are."""
-    density = bench_of("mixture-b").problem.density
+def _beyond_standard_deviations(problem: str) -> np.ndarray:
+    """The moments less those of a mixture with standard deviations of distance/20 in (b), where those are variances."""
+    if problem == "mixture-a":
+        return np.zeros(len(MOMENTS))
+    density = bench_of(problem).problem.density
     second = density.weights @ (density.variances - density.variances**2)
     return np.array([0.0, 0.0, second, second])
 
