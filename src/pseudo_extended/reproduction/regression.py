@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from pseudo_extended.analysis.series import standard_error
 from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.benches import CANCERS, NUM_SHOWN, bench_of
 from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label
 from pseudo_extended.reproduction.figures import colour, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
-from pseudo_extended.reproduction.summaries import mean_with_error
+from pseudo_extended.reproduction.summaries import mean_with_error, with_error
 
 METHODS = ("hmc", "pe-2", "pe-5", "pe-2-0.25", "pe-2-0.5", "pe-2-0.75", "default")
 QUICK = ("hmc", "pe-2", "default")
@@ -88,7 +89,7 @@ def _beyond_hmc(records: list[dict[str, Any]], of_hmc: list[dict[str, Any]]) -> 
 
 
 def _posteriors(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
-    written = []
+    written, made = [], []
     for problem in CANCERS:
         kept = ledger.kept(grid(problem, _shown(budget), budget, KEPT))
         if not kept:
@@ -109,7 +110,19 @@ def _posteriors(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
             f"{budget.draws:,} iterations of HMC"
         )
         written += save(figure, out / f"posteriors_{problem}")
-    return written
+        made.append(_signs(problem, draws))
+    return [*written, *tables.write(made, out / "posteriors", "Horseshoe posteriors")] if made else []
+
+
+def _signs(problem: str, draws: dict[str, np.ndarray]) -> tables.Table:
+    """A coefficient that is turned off is positive half of the time, and a slow chain has a large error of that."""
+    rows = []
+    for method, x in draws.items():
+        is_positive = (x > 0).astype(float)[None]
+        shares = zip(is_positive.mean(axis=(0, 1)), standard_error(is_positive), strict=True)
+        rows.append([label(method), *(with_error(float(share), float(error)) for share, error in shares)])
+    caption = f"{problem}: the share of {KEPT:,} draws, equally spaced, in which each coefficient is positive."
+    return tables.Table(caption, ["", *map(str, range(1, NUM_SHOWN + 1))], rows)
 
 
 FULL, SHORT = Budget(1, 10_000), Budget(1, 50, is_full=False)
