@@ -155,7 +155,7 @@ class TestConduct:
 
         monkeypatch.setattr(conduct, "run_cell", takes_long)
         monkeypatch.setattr(board, "SECONDS_BETWEEN_LINES", 0.0)
-        console = Console(file=(tmp_path / "log").open("w"), width=200)
+        console = Console(file=(tmp_path / "log").open("w"), width=20)
         conduct.conduct(self.CELLS[:1], Ledger(tmp_path), console=console)
         console.file.close()
         lines = (tmp_path / "log").read_text().splitlines()

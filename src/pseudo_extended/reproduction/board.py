@@ -52,7 +52,8 @@ class Board:
         if not self._console.is_terminal and now - self._said > SECONDS_BETWEEN_LINES:
             self._said = now
             took = duration(now - self._began)
-            self._console.print(f"{self._finished}/{self._total} runs, {took}{left and ', ' + left}; {runs}")
+            line = f"{self._finished}/{self._total} runs, {took}{left and ', ' + left}; {runs}"
+            self._console.print(line, soft_wrap=True)  # or a log would have lines of 80 letters
 
 
 def duration(seconds: float) -> str:
