@@ -90,5 +90,6 @@ def _budget(experiment: Experiment, quick: bool, runs: int | None, draws: int | 
 
 def _run(experiment: Experiment, cells: list[Cell], ledger: Ledger, jobs: int, cluster: Any, console: Console) -> None:
     todo = sum(cell not in ledger for cell in cells)
-    console.print(f"[bold]{experiment.title}[/]: {len(cells)} runs, {len(cells) - todo} of them done before")
+    line = f"[bold]{experiment.title}[/]: {len(cells)} runs, {len(cells) - todo} of them done before"
+    console.print(line, soft_wrap=True)
     conduct(cells, ledger, jobs=jobs, cluster=cluster, console=console)
