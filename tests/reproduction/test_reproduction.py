@@ -285,6 +285,20 @@ class TestCells:
         assert got.record["scores"]["log predictive density"] < 0
         assert got.kept.shape == (4, 4)
 
+    def test_error_of_a_log_predictive_density_is_its_spread(self, monkeypatch, data_directory):
+        """Over 200 results of 400 independent draws of two pseudo-samples: the spread has an error of 5 %."""
+        monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
+        rng = np.random.default_rng(0)
+        scores = []
+        for _ in range(200):
+            p, first = rng.beta(2, 2, size=(1, 400, 2, 13)), rng.uniform(size=(1, 400, 1))
+            weights = np.concatenate([first, 1 - first], axis=-1)
+            result = SimpleNamespace(weights=weights, map_points=lambda _, p=p: np.log(p))
+            scores.append(bench_of("colon").score(result))
+        values, errors = ([score[name] for score in scores] for name in ("log predictive density", regression.ERROR))
+        assert np.mean(values) == pytest.approx(13 * np.log(0.5), abs=0.02)
+        assert np.mean(errors) == pytest.approx(np.std(values), rel=0.2)
+
     def test_thinned_steps_are_counted_once(self, monkeypatch):
         """HMC with three leapfrog steps: twelve gradients for a draw of four steps."""
         setup = setups.Setup(pe.Plain(pe.HMC(3)), draws=10, warmup=20, thin=4)
@@ -447,6 +461,10 @@ def test_tables_need_no_draws_and_leave_out_what_has_no_records(tmp_path, monkey
     assert "| HMC (NUTS) | -5.000 ± 0 |  |" in text
     assert "| PE (N=2) | -4.25 ± 0.25 | 0.75 ± 0.25 |" in text
     assert "leukemia," not in text
+    cell = Cell("leukemia", "hmc", 0, 500)
+    ledger.add(cell, outcome(cell, dict.fromkeys(regression.SCORES, -3.0) | {regression.ERROR: 0.25}))
+    reproduce(["figure6"], tmp_path, draws=500, run=False, console=QUIET)
+    assert "| HMC (NUTS) | -3.00 ± 0.25 |" in (tmp_path / "figure6.md").read_text()
     with pytest.raises(ValueError, match="for pictures the draws"):
         reproduce(["posteriors"], tmp_path, draws=1000, run=False, console=QUIET)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from pseudo_extended import problems
 from pseudo_extended.analysis.result import Result, take_particle
+from pseudo_extended.analysis.series import standard_error
 from pseudo_extended.target import Target
 from pseudo_extended.weights import draw_rows, importance
 
@@ -98,13 +99,13 @@ def _regression(name: str, run: int) -> Bench:
     shown = np.random.default_rng(0).choice(problem.density.prior.num_covariates, NUM_SHOWN, replace=False)
 
     def score(result: Result) -> dict[str, float]:
-        log_p = np.concatenate(result.map_points(problem.held_out.pointwise))  # (draw particle observation)
-        w = np.concatenate(result.weights)
-        w = w / w.sum()
-        averaged = np.log(np.einsum("dp,dpo->o", w, np.exp(log_p)))
+        log_p = result.map_points(problem.held_out.pointwise)  # (chain draw particle observation)
+        p = np.einsum("cdp,cdpo->cdo", result.weights, np.exp(log_p))
+        averaged = p.mean(axis=(0, 1))
         return {
-            "log predictive density": float(averaged.sum()),
-            "mean log likelihood": float(np.einsum("dp,dpo->", w, log_p)),
+            "log predictive density": float(np.log(averaged).sum()),
+            "its standard error": float(standard_error(np.sum(p / averaged, axis=-1))),  # to first order
+            "mean log likelihood": float(np.einsum("cdp,cdpo->cd", result.weights, log_p).mean()),
         }
 
     def picture(result: Result) -> np.ndarray:

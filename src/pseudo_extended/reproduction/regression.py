@@ -19,6 +19,8 @@ from pseudo_extended.reproduction.summaries import mean_with_error, with_error
 METHODS = ("hmc", "pe-2", "pe-5", "pe-2-0.25", "pe-2-0.5", "pe-2-0.75", "default")
 QUICK = ("hmc", "pe-2", "default")
 SCORES = ("log predictive density", "mean log likelihood")
+ERROR = "its standard error"
+"""Of the first: a record of before it was computed has none."""
 SHOWN = ("hmc", "pe-2", "pe-5", "default")
 KEPT = 1000
 LEAST_SPAN = 1.5
@@ -55,10 +57,14 @@ def _predictive(
         rows = []
         for place, (method, records) in enumerate(done.items()):
             values = np.array([[record["scores"][score] for score in SCORES] for record in records])
+            errors = np.array([record["scores"].get(ERROR, np.nan) for record in records])
             axis.plot(values[:, 0], np.full(len(values), place), "o", alpha=0.6, color=colour(method))
+            cells = [mean_with_error(column) for column in values.T]
             if len(values) > 1:
                 axis.plot(values[:, 0].mean(), place, "|", color="black", markersize=16)
-            cells = [mean_with_error(column) for column in values.T]
+            else:
+                axis.errorbar(values[0, 0], place, xerr=2 * np.nan_to_num(errors[0]), color=colour(method))
+                cells[0] = with_error(values[0, 0], errors[0])
             beside = "" if method == "hmc" else mean_with_error(_beyond_hmc(records, done.get("hmc", [])))
             cost = [f"{np.mean([record[part] for record in records]):,.0f}" for part in ("evaluations", "seconds")]
             rows.append([label(method), cells[0], beside, cells[1], *cost, str(len(records))])
@@ -68,7 +74,7 @@ def _predictive(
         axis.set_xlim(min(low, (low + high - LEAST_SPAN) / 2), max(high, (low + high + LEAST_SPAN) / 2))
         axis.invert_yaxis()
         held_out = len(bench_of(problem).problem.held_out.labels)
-        spread = "one split" if budget.runs == 1 else "mean over splits ± its standard error"
+        spread = "one split ± Monte Carlo error" if budget.runs == 1 else "mean over splits ± its standard error"
         caption = (
             f"{problem}, {held_out} observations held out, {budget.draws:,} iterations of HMC and of our default, and "
             f"that over N of the paper's method, after 1,000 of warm-up at most: {spread}. An iteration of our default "
@@ -76,7 +82,7 @@ def _predictive(
         )
         headings = [SCORES[0], "less HMC's, split by split", SCORES[1]]
         made.append(tables.Table(caption, ["", *headings, "densities in the draws", "seconds a run", "splits"], rows))
-    splits = "one split" if budget.runs == 1 else "a point a split, and a bar for their mean"
+    splits = "one split, ± 2 Monte Carlo errors" if budget.runs == 1 else "a point a split, and a bar for their mean"
     figure.suptitle(f"{title}:\n{budget.draws:,} iterations of HMC, {splits}")
     notes = ["The paper has a figure without numbers."]
     return [*save(figure, out / name), *tables.write(made, out / name, title, notes)]
