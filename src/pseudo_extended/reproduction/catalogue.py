@@ -56,9 +56,11 @@ def reproduce(
     check_matplotlib()  # now, and not after hours
     ledger, written, missing = Ledger(out), [], {}
     place = Path(out) / "quick" if quick else Path(out)  # or it would write over what took hours
+    cells_of = {name: EXPERIMENTS[name].cells(budgets[name]) for name in chosen}
+    keeping = {cell._replace(keep=0): cell for cells in cells_of.values() for cell in cells if cell.keep}
     for name in chosen:
         experiment, budget = EXPERIMENTS[name], budgets[name]
-        cells = experiment.cells(budget)
+        cells = [keeping.get(cell, cell) for cell in cells_of[name]]  # or a picture would run them again for its draws
         try:
             if run:
                 _run(experiment, cells, ledger, jobs, cluster, console)
