@@ -50,6 +50,7 @@ def _predictive(
         for problem in problems
     }
     found = {problem: done for problem, done in found.items() if any(done.values())}
+    has_errors = any(ERROR in r["scores"] for done in found.values() for records in done.values() for r in records)
     figure, axes = new_figure(1, len(found), 5.5 * len(found) + 1, 4.2)
     made = []
     for axis, problem in zip(axes[0], found, strict=True):
@@ -57,15 +58,15 @@ def _predictive(
         rows = []
         for place, (method, records) in enumerate(done.items()):
             values = np.array([[record["scores"][score] for score in SCORES] for record in records])
-            errors = np.array([record["scores"].get(ERROR, np.nan) for record in records])
             axis.plot(values[:, 0], np.full(len(values), place), "o", alpha=0.6, color=colour(method))
             cells = [mean_with_error(column) for column in values.T]
             if len(values) > 1:
                 axis.plot(values[:, 0].mean(), place, "|", color="black", markersize=16)
             else:
-                axis.errorbar(values[0, 0], place, xerr=2 * np.nan_to_num(errors[0]), color=colour(method))
-                cells[0] = with_error(values[0, 0], errors[0])
-            beside = "" if method == "hmc" else mean_with_error(_beyond_hmc(records, done.get("hmc", [])))
+                error = _error(records[0])
+                axis.errorbar(values[0, 0], place, xerr=2 * np.nan_to_num(error), color=colour(method))
+                cells[0] = with_error(values[0, 0], error)
+            beside = "" if method == "hmc" else _beyond_hmc(records, done.get("hmc", []))
             cost = [f"{np.mean([record[part] for record in records]):,.0f}" for part in ("evaluations", "seconds")]
             rows.append([label(method), cells[0], beside, cells[1], *cost, str(len(records))])
         axis.set(title=problem, xlabel="log predictive density of held-out data", yticks=range(len(done)))
@@ -74,7 +75,8 @@ def _predictive(
         axis.set_xlim(min(low, (low + high - LEAST_SPAN) / 2), max(high, (low + high + LEAST_SPAN) / 2))
         axis.invert_yaxis()
         held_out = len(bench_of(problem).problem.held_out.labels)
-        spread = "one split ± Monte Carlo error" if budget.runs == 1 else "mean over splits ± its standard error"
+        spread = f"one split{' ± Monte Carlo error' * has_errors}"
+        spread = spread if budget.runs == 1 else "mean over splits ± its standard error"
         caption = (
             f"{problem}, {held_out} observations held out, {budget.draws:,} iterations of HMC and of our default, and "
             f"that over N of the paper's method, after 1,000 of warm-up at most: {spread}. An iteration of our default "
@@ -82,16 +84,26 @@ def _predictive(
         )
         headings = [SCORES[0], "less HMC's, split by split", SCORES[1]]
         made.append(tables.Table(caption, ["", *headings, "densities in the draws", "seconds a run", "splits"], rows))
-    splits = "one split, ± 2 Monte Carlo errors" if budget.runs == 1 else "a point a split, and a bar for their mean"
+    splits = f"one split{', ± 2 Monte Carlo errors' * has_errors}"
+    splits = splits if budget.runs == 1 else "a point a split, and a bar for their mean"
     figure.suptitle(f"{title}:\n{budget.draws:,} iterations of HMC, {splits}")
     notes = ["The paper has a figure without numbers."]
     return [*save(figure, out / name), *tables.write(made, out / name, title, notes)]
 
 
-def _beyond_hmc(records: list[dict[str, Any]], of_hmc: list[dict[str, Any]]) -> np.ndarray:
+def _error(record: dict[str, Any]) -> float:
+    return record["scores"].get(ERROR, np.nan)
+
+
+def _beyond_hmc(records: list[dict[str, Any]], of_hmc: list[dict[str, Any]]) -> str:
     """Differences of log predictive densities on the same held-out data, which differ by more than the methods do."""
-    hmc = {record["run"]: record["scores"][SCORES[0]] for record in of_hmc}
-    return np.array([r["scores"][SCORES[0]] - hmc[r["run"]] for r in records if r["run"] in hmc])
+    hmc = {record["run"]: record for record in of_hmc}
+    pairs = [(record, hmc[record["run"]]) for record in records if record["run"] in hmc]
+    beyond = np.array([ours["scores"][SCORES[0]] - theirs["scores"][SCORES[0]] for ours, theirs in pairs])
+    if len(pairs) != 1:
+        return mean_with_error(beyond)
+    ours, theirs = pairs[0]
+    return with_error(float(beyond[0]), float(np.hypot(_error(ours), _error(theirs))))
 
 
 def _posteriors(ledger: Ledger, budget: Budget, out: Path) -> list[Path]:
