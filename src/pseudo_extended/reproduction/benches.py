@@ -14,6 +14,8 @@ from pseudo_extended.target import Target
 from pseudo_extended.weights import draw_rows, importance
 
 CANCERS = ("colon", "leukemia", "prostate")
+ERROR = "its standard error"
+"""Of a log predictive density, among the scores; a record of before it was computed has none."""
 NUM_SHOWN = 4
 """Coefficients of a regression whose posterior is drawn."""
 
@@ -104,7 +106,7 @@ def _regression(name: str, run: int) -> Bench:
         averaged = p.mean(axis=(0, 1))
         return {
             "log predictive density": float(np.log(averaged).sum()),
-            "its standard error": float(standard_error(np.sum(p / averaged, axis=-1))),  # to first order
+            ERROR: float(standard_error(np.sum(p / averaged, axis=-1))),  # to first order
             "mean log likelihood": float(np.einsum("cdp,cdpo->cd", result.weights, log_p).mean()),
         }
 

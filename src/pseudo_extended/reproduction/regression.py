@@ -9,7 +9,7 @@ import numpy as np
 
 from pseudo_extended.analysis.series import standard_error
 from pseudo_extended.reproduction import tables
-from pseudo_extended.reproduction.benches import CANCERS, NUM_SHOWN, bench_of
+from pseudo_extended.reproduction.benches import CANCERS, ERROR, NUM_SHOWN, bench_of
 from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label
 from pseudo_extended.reproduction.figures import colour, new_figure, save
@@ -19,8 +19,6 @@ from pseudo_extended.reproduction.summaries import mean_with_error, with_error
 METHODS = ("hmc", "pe-2", "pe-5", "pe-2-0.25", "pe-2-0.5", "pe-2-0.75", "default")
 QUICK = ("hmc", "pe-2", "default")
 SCORES = ("log predictive density", "mean log likelihood")
-ERROR = "its standard error"
-"""Of the first: a record of before it was computed has none."""
 SHOWN = ("hmc", "pe-2", "pe-5", "default")
 KEPT = 1000
 LEAST_SPAN = 1.5
