@@ -19,8 +19,8 @@ import numpy as np
 import pseudo_extended as pe
 from pseudo_extended.generator import written_out
 from pseudo_extended.kernels.path_moves import evaluator, move, refresh
-from pseudo_extended.path import on_path
 from pseudo_extended.precision import double_precision
+from pseudo_extended.tempering.path import on_path
 
 NUM_ITERATIONS = 5_000
 ROUNDS = 30

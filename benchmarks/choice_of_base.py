@@ -13,7 +13,7 @@ from unittest.mock import patch
 import numpy as np
 
 import pseudo_extended as pe
-from pseudo_extended.methods import preparation
+from pseudo_extended.pilot import preparation
 
 
 def measured(target: object, dim: int, seed: int, chains: int) -> tuple[float, float, float]:

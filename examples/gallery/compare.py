@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 import pseudo_extended as pe
-from pseudo_extended.analysis.series import r_hat
+from pseudo_extended.results.series import r_hat
 
 DRAWS, CHAINS, SEED = 1000, 4, 1
 

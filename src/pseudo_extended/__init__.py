@@ -2,11 +2,6 @@
 
 from pseudo_extended import problems as problems
 from pseudo_extended import testing as testing
-from pseudo_extended.analysis.estimates import Estimate as Estimate
-from pseudo_extended.analysis.result import Result as Result
-from pseudo_extended.bases import Base as Base
-from pseudo_extended.bases import Normal as Normal
-from pseudo_extended.bases import NormalMixture as NormalMixture
 from pseudo_extended.checkup import Checkup as Checkup
 from pseudo_extended.checkup import check as check
 from pseudo_extended.extended import ExtendedTarget as ExtendedTarget
@@ -35,6 +30,8 @@ from pseudo_extended.models import from_numpy as from_numpy
 from pseudo_extended.models import from_numpyro as from_numpyro
 from pseudo_extended.models import from_pymc as from_pymc
 from pseudo_extended.models import from_stan as from_stan
+from pseudo_extended.results.estimates import Estimate as Estimate
+from pseudo_extended.results.result import Result as Result
 from pseudo_extended.run.control import Running as Running
 from pseudo_extended.run.handle import Run as Run
 from pseudo_extended.run.resume import extend as extend
@@ -46,6 +43,9 @@ from pseudo_extended.store import StoreError as StoreError
 from pseudo_extended.store import StoreInUseError as StoreInUseError
 from pseudo_extended.store import StoreVersionError as StoreVersionError
 from pseudo_extended.target import Target as Target
+from pseudo_extended.target.bases import Base as Base
+from pseudo_extended.target.bases import Normal as Normal
+from pseudo_extended.target.bases import NormalMixture as NormalMixture
 
 __version__ = "0.1.0"
 

@@ -12,15 +12,15 @@ from jaxtyping import Array, Bool, Float
 from rich.console import Console
 
 from pseudo_extended import checks
-from pseudo_extended.host import said
 from pseudo_extended.kernels import HMC, RandomWalk
-from pseudo_extended.labels import coordinates, some_coordinates
 from pseudo_extended.methods import Plain
 from pseudo_extended.models import as_target
 from pseudo_extended.precision import double_precision, in_double_precision
 from pseudo_extended.run.preflight import check_densities, first_error
 from pseudo_extended.run.starts import propose_starts
 from pseudo_extended.target import Target
+from pseudo_extended.target.host import said
+from pseudo_extended.target.labels import coordinates, some_coordinates
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
 MARKS = {GOOD: "✓", DOUBTFUL: "!", BAD: "✗"}

@@ -17,9 +17,9 @@ from pseudo_extended.kernels import path_moves
 from pseudo_extended.methods import index_gibbs
 from pseudo_extended.methods.index_gibbs import IndexGibbs
 from pseudo_extended.methods.index_parameters import IndexParameters, fixed_path
-from pseudo_extended.path import Path, on_path
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
+from pseudo_extended.tempering.path import Path, on_path
 from pseudo_extended.testing import check_invariance
 
 NUM_PARTICLES = 3

@@ -131,7 +131,7 @@ def test_standard_errors_are_right():
     run = pe.sample(BIMODAL_TARGET, np.zeros(1), method=method, draws=3000, chains=64, seed=5, progress=False)
     z = []
     for chain in range(64):
-        one = pe.analysis.estimates.mean(run.unconstrained[chain : chain + 1], run.weights[chain : chain + 1])
+        one = pe.results.estimates.mean(run.unconstrained[chain : chain + 1], run.weights[chain : chain + 1])
         z.append((one.value - 0.8) / one.standard_error)
     assert 0.7 < np.std(z) < 1.35, np.std(z)
     assert abs(np.mean(z)) < 4 / 8, np.mean(z)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.analysis import tempering
-from pseudo_extended.methods.schedule import sigmoidal
 from pseudo_extended.problems.mixtures import NormalMixture
+from pseudo_extended.results import tempering
+from pseudo_extended.tempering.schedule import sigmoidal
 
 from .test_ergodic_averages import assert_close
 

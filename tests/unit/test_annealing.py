@@ -7,7 +7,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.kernels.path_moves import evaluator
-from pseudo_extended.warmup.annealing import anneal, metric, path_from, tuning_at, tuning_from
+from pseudo_extended.pilot.annealing import anneal, metric, path_from, tuning_at, tuning_from
 
 pytestmark = pytest.mark.usefixtures("x64")
 

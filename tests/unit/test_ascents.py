@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.warmup.ascents import MAX_EVALUATIONS, NUM_LANES, ascend
+from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, NUM_LANES, ascend
 
 pytestmark = pytest.mark.usefixtures("x64")
 

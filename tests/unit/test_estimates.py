@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from pseudo_extended.analysis import estimates
-from pseudo_extended.analysis.series import effective_sample_size, standard_error
+from pseudo_extended.results import estimates
+from pseudo_extended.results.series import effective_sample_size, standard_error
 
 CHAINS, DRAWS, PARTICLES = 2, 120, 3
 RNG = np.random.default_rng(0)

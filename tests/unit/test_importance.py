@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.analysis import diagnosis, estimates
-from pseudo_extended.analysis.evidence import log_evidence
+from pseudo_extended.results import diagnosis, estimates
+from pseudo_extended.results.evidence import log_evidence
 from pseudo_extended.weights import draw_rows, importance
 
 from .sentences import assert_sentence
@@ -80,7 +80,7 @@ def test_the_error_of_the_ratio_is_right():
         estimate = estimates.mean(x, importance(log_v)[..., None])
         z.append((estimate.value[0] - 1) / estimate.standard_error[0])
         series = importance(log_v) * x[..., 0, 0]
-        wrong.append((estimate.value[0] - 1) / pe.analysis.series.standard_error(series))
+        wrong.append((estimate.value[0] - 1) / pe.results.series.standard_error(series))
     assert 0.85 < np.std(z) < 1.15, np.std(z)
     assert abs(np.mean(z)) < 0.25, np.mean(z)
     assert not 0.85 < np.std(wrong) < 1.15, np.std(wrong)

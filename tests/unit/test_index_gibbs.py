@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.analysis.travel import Travel, round_trips, sentences, travel
-from pseudo_extended.methods.preparation import Pilot, choose, in_doubt, why_not_listed
+from pseudo_extended.pilot.learned_base import mixture_base
+from pseudo_extended.pilot.mode_search import MAX_MODES
+from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.pilot.preparation import Pilot, choose, in_doubt, why_not_listed
+from pseudo_extended.pilot.prior_mass import PriorMass
+from pseudo_extended.results.travel import Travel, round_trips, sentences, travel
 from pseudo_extended.run.loop import milestones
-from pseudo_extended.warmup.learned_base import mixture_base
-from pseudo_extended.warmup.mode_search import MAX_MODES
-from pseudo_extended.warmup.modes import Modes
-from pseudo_extended.warmup.prior_mass import PriorMass
-from pseudo_extended.warmup.temperatures import adapt_g, adapt_steps
+from pseudo_extended.tempering.temperatures import adapt_g, adapt_steps
 
 from .sentences import assert_sentence
 
@@ -87,7 +87,7 @@ class TestLearningTheBase:
 
 def pilot(name, length, log_z, spread=0.0, finished=True, covered=1.0, base_mass=None):
     islands = np.array([[log_z - spread, log_z + spread, log_z - spread, log_z + spread]])
-    annealed = pe.warmup.annealing.Annealed(
+    annealed = pe.pilot.annealing.Annealed(
         None, None, np.array([length]), islands, None, None, 1, np.asarray(finished), np.asarray(covered)
     )
     return Pilot(name, None, annealed, base_mass or PriorMass())
@@ -178,13 +178,13 @@ class TestListingTheModes:
 
 class TestAdaptation:
     def test_g_falls_where_the_visits_are_and_stays_zero_at_the_target(self):
-        path = pe.path.Path(jnp.linspace(0, 1, 5), jnp.zeros(5))
+        path = pe.tempering.path.Path(jnp.linspace(0, 1, 5), jnp.zeros(5))
         new = adapt_g(path, jnp.array([1.0, 0.0, 0.0, 0.0]), jnp.asarray(1.0))
         assert new.log_g[0] < new.log_g[1] < new.log_g[2]
         assert new.log_g[-1] == 0
 
     def test_even_visits_change_nothing(self):
-        path = pe.path.Path(jnp.linspace(0, 1, 5), jnp.arange(5.0) - 4)
+        path = pe.tempering.path.Path(jnp.linspace(0, 1, 5), jnp.arange(5.0) - 4)
         np.testing.assert_allclose(adapt_g(path, jnp.full(4, 0.25), jnp.asarray(1.0)).log_g, path.log_g)
 
     def test_steps_follow_their_own_acceptance(self):

@@ -10,7 +10,7 @@ import scipy.stats
 
 import pseudo_extended as pe
 from pseudo_extended.compiled import compile_once
-from pseudo_extended.warmup.learned_base import (
+from pseudo_extended.pilot.learned_base import (
     SHELLS,
     broad_base,
     mixed,
@@ -19,9 +19,9 @@ from pseudo_extended.warmup.learned_base import (
     pad_components,
     refit,
 )
-from pseudo_extended.warmup.mode_search import ModeSearch
-from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
-from pseudo_extended.warmup.screening import most_unexplained, scatter, unexplained
+from pseudo_extended.pilot.mode_search import ModeSearch
+from pseudo_extended.pilot.modes import Modes, curvature, distinct, merge
+from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 
 from .sentences import assert_sentence
 

@@ -10,8 +10,8 @@ from scipy.integrate import quad
 import pseudo_extended as pe
 from pseudo_extended.methods.continuous_tempering import draw_beta, log_end_densities
 from pseudo_extended.methods.energy_rings import draw_points, empty_rings, file_points
+from pseudo_extended.pilot.variational import fit_normal
 from pseudo_extended.run.program import build_programs, chunk_input
-from pseudo_extended.warmup.variational import fit_normal
 
 from .sentences import assert_sentence
 

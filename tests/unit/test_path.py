@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from pseudo_extended.path import Path, cells_given, draw_t, even_lengths, on_path
+from pseudo_extended.tempering.path import Path, cells_given, draw_t, even_lengths, on_path
 
 pytestmark = pytest.mark.usefixtures("x64")
 

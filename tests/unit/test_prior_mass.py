@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.warmup.prior_mass import PriorMass, log_ratios, prior_mass
+from pseudo_extended.pilot.prior_mass import PriorMass, log_ratios, prior_mass
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import chisquare
 
 import pseudo_extended as pe
-from pseudo_extended.analysis import estimates
+from pseudo_extended.results import estimates
 
 from .sentences import assert_sentence
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from pseudo_extended.analysis.series import effective_sample_size, r_hat, standard_error
+from pseudo_extended.results.series import effective_sample_size, r_hat, standard_error
 
 
 def autoregression(rho, size, seed=0):

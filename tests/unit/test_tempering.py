@@ -7,14 +7,14 @@ import pytest
 from scipy.special import logsumexp
 
 import pseudo_extended as pe
-from pseudo_extended.analysis import tempering
 from pseudo_extended.kernels import KernelParameters, initial_state
-from pseudo_extended.methods.bands import band_betas, level_bands
 from pseudo_extended.methods.level_weights import SWEEP, first_sums, leading_log_weight, level_log_weight, update_sums
 from pseudo_extended.methods.path import at_temperature, log_density_at, move, path_state
-from pseudo_extended.methods.schedule import sigmoidal
 from pseudo_extended.methods.simulated_tempering import level_log_probabilities
-from pseudo_extended.methods.swaps import equal_rejections, swap_acceptance, swap_order
+from pseudo_extended.results import tempering
+from pseudo_extended.tempering.bands import band_betas, level_bands
+from pseudo_extended.tempering.schedule import sigmoidal
+from pseudo_extended.tempering.swaps import equal_rejections, swap_acceptance, swap_order
 from pseudo_extended.warmup import stages
 
 from .sentences import assert_sentence

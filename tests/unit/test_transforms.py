@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pseudo_extended.transforms import bounds_from
+from pseudo_extended.target.transforms import bounds_from
 
 from .sentences import assert_sentence
 

@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from pseudo_extended.bases import AbstractBase, Base
 from pseudo_extended.checks import describe
 from pseudo_extended.instruments.abstract import AbstractStaticInstrument, Terms
 from pseudo_extended.target import PathPoint, Target
+from pseudo_extended.target.bases import AbstractBase, Base
 
 
 class Density(AbstractStaticInstrument):
@@ -18,7 +18,7 @@ class Density(AbstractStaticInstrument):
 
     q must be positive wherever the target is, with tails at least as heavy, or the weights have no finite variance.
 
-    >>> from pseudo_extended.bases import Normal
+    >>> from pseudo_extended.target.bases import Normal
     >>> Density(Normal(0.0, 2.0)).num_auxiliary(2)
     0
     """

@@ -36,7 +36,7 @@ class WeightedPoints(NamedTuple):
 
     A method that estimates the evidence gives `evidence_top` and `evidence_bottom`, vectors of log values with one
     entry for each factor: log Z is the sum over factors of log mean exp(top) - log mean exp(bottom). The means are
-    over the draws of a chain, because each has tuned a ladder of its own; see `analysis.evidence` for several.
+    over the draws of a chain, because each has tuned a ladder of its own; see `results.evidence` for several.
     """
     log_importance: Float[Array, ""] | None = None
     """How much this draw counts beside the others, up to a constant that all draws share; None if all count alike.

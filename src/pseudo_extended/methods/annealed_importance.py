@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelParameters
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
-from pseudo_extended.methods.bands import band_betas, level_bands
 from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
-from pseudo_extended.methods.schedule import checked_schedule
 from pseudo_extended.target import Target
+from pseudo_extended.tempering.bands import band_betas, level_bands
+from pseudo_extended.tempering.schedule import checked_schedule
 from pseudo_extended.warmup import Stage, WindowedWarmup
 
 

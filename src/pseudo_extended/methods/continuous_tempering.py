@@ -10,13 +10,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
-from pseudo_extended.bases import AbstractBase, Normal
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelState, LogDensity
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain
+from pseudo_extended.pilot.variational import fit_normal
 from pseudo_extended.target import Target, zero_if_invalid
+from pseudo_extended.target.bases import AbstractBase, Normal
 from pseudo_extended.warmup import Stage, WindowedWarmup
-from pseudo_extended.warmup.variational import fit_normal
 
 NUM_STARTS = 32
 

@@ -18,12 +18,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.bases import AbstractBase, Normal
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels import AbstractKernel
 from pseudo_extended.kernels.path_moves import MoveInfo, PathState, evaluator, move, refresh
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
-from pseudo_extended.methods.bridges import bridges, share_of_others
 from pseudo_extended.methods.index_parameters import (
     FEW_DIMENSIONS,
     IndexParameters,
@@ -34,18 +32,20 @@ from pseudo_extended.methods.index_parameters import (
     tuned,
     untuned,
 )
-from pseudo_extended.methods.preparation import Preparation, prepare_path
-from pseudo_extended.path import Path, cells_given, draw_t, on_path
+from pseudo_extended.pilot.mode_search import NUM_ASCENTS
+from pseudo_extended.pilot.preparation import Preparation, prepare_path
 from pseudo_extended.target import Target
-from pseudo_extended.warmup import Stage
-from pseudo_extended.warmup.mode_search import NUM_ASCENTS
-from pseudo_extended.warmup.temperatures import (
+from pseudo_extended.target.bases import AbstractBase, Normal
+from pseudo_extended.tempering.bridges import bridges, share_of_others
+from pseudo_extended.tempering.path import Path, cells_given, draw_t, on_path
+from pseudo_extended.tempering.temperatures import (
     TemperatureAdaptation,
     adapt_g,
     adapt_steps,
     running_average,
     start_adaptation,
 )
+from pseudo_extended.warmup import Stage
 
 MAX_SEARCHED = 1000
 """Dimensions in which modes of a model with a prior are looked for: the curvature at each costs a gradient for every

@@ -9,8 +9,8 @@ from jaxtyping import Array, Float, Int
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels import HMC
 from pseudo_extended.kernels.path_moves import Scale
-from pseudo_extended.path import Path
-from pseudo_extended.warmup.annealing import Annealed, path_from, tuning_at, tuning_from
+from pseudo_extended.pilot.annealing import Annealed, path_from, tuning_at, tuning_from
+from pseudo_extended.tempering.path import Path
 
 NUM_CELLS = 16
 """Of a path that nothing is known of, or that is long."""

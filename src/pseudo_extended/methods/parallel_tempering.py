@@ -14,9 +14,9 @@ from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelPara
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
 from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
-from pseudo_extended.methods.schedule import check_ladder, checked_betas
-from pseudo_extended.methods.swaps import equal_rejections, swap_acceptance, swap_order
 from pseudo_extended.target import Target
+from pseudo_extended.tempering.schedule import check_ladder, checked_betas
+from pseudo_extended.tempering.swaps import equal_rejections, swap_acceptance, swap_order
 from pseudo_extended.warmup import Adaptation, Stage, WindowedWarmup
 
 
@@ -78,7 +78,7 @@ class ParallelTempering(AbstractMethod):
     the kernels is tuned.
 
     The output is the cold chain. All rungs start at the same point. `result.statistics` has `beta`, `delta`, `replica`
-    and `swap_acceptance` of each draw, which `pe.analysis.tempering` turns into swap rates, round trips and more; with
+    and `swap_acceptance` of each draw, which `pe.results.tempering` turns into swap rates, round trips and more; with
     betas from 0, `result.log_evidence` is estimated by stepping stones.
 
     Geyer (1991), Markov chain Monte Carlo maximum likelihood. Syed, Bouchard-Côté, Deligiannidis and Doucet (2022),

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelParameters
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
-from pseudo_extended.methods.bands import band_betas, level_bands
 from pseudo_extended.methods.level_weights import (
     LevelSums,
     first_sums,
@@ -22,8 +21,9 @@ from pseudo_extended.methods.level_weights import (
 )
 from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
-from pseudo_extended.methods.schedule import check_ladder, checked_betas
 from pseudo_extended.target import Target
+from pseudo_extended.tempering.bands import band_betas, level_bands
+from pseudo_extended.tempering.schedule import check_ladder, checked_betas
 from pseudo_extended.warmup import Adaptation, Stage, WindowedWarmup
 
 

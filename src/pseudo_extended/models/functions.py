@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float, PyTree
 
 from pseudo_extended import checks
-from pseudo_extended.host import HostFunction
 from pseudo_extended.target import Target, flatten_position
+from pseudo_extended.target.host import HostFunction
 
 
 def from_numpy(

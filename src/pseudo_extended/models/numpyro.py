@@ -14,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from pseudo_extended import checks, labels
+from pseudo_extended import checks
 from pseudo_extended.models.optional import require
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.target import Target
-from pseudo_extended.views import Facts, View
+from pseudo_extended.target import Target, labels
+from pseudo_extended.target.views import Facts, View
 
 
 @in_double_precision

@@ -13,13 +13,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PyTree
 
-from pseudo_extended import labels
-from pseudo_extended.host import said
 from pseudo_extended.models.pymc_library import PymcLibrary
 from pseudo_extended.models.pymc_on_host import CompiledDensity, compiled_view
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.target import Target
-from pseudo_extended.views import Facts, View
+from pseudo_extended.target import Target, labels
+from pseudo_extended.target.host import said
+from pseudo_extended.target.views import Facts, View
 
 NUM_STARTS = 64
 """Draws of the prior to start from, where JAX cannot draw from it."""

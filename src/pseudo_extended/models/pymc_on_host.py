@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, PyTree
 
-from pseudo_extended.host import HostFunction
 from pseudo_extended.models.pymc_library import PymcLibrary
+from pseudo_extended.target.host import HostFunction
 
 
 class CompiledDensity(HostFunction):

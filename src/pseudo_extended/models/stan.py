@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, PyTree
 
-from pseudo_extended import checks, labels
-from pseudo_extended.host import HostFunction
+from pseudo_extended import checks
 from pseudo_extended.models.optional import require
 from pseudo_extended.models.stan_engines import (
     BridgestanEngine,
@@ -18,8 +17,9 @@ from pseudo_extended.models.stan_engines import (
     as_variables,
     parse_data,
 )
-from pseudo_extended.target import Target
-from pseudo_extended.views import Facts, View
+from pseudo_extended.target import Target, labels
+from pseudo_extended.target.host import HostFunction
+from pseudo_extended.target.views import Facts, View
 
 LOG_LIK = "log_lik"
 

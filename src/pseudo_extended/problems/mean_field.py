@@ -13,9 +13,9 @@ from jaxtyping import Float
 from scipy.special import logsumexp, xlogy
 
 from pseudo_extended import checks
-from pseudo_extended.bases import Normal
 from pseudo_extended.problems.boltzmann import Relaxation
 from pseudo_extended.problems.files import data_file
+from pseudo_extended.target.bases import Normal
 
 SWEEPS, TOLERANCE = 1000, 1e-10
 SAME = 1e-4

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from pseudo_extended import problems
-from pseudo_extended.analysis.result import Result, take_particle
-from pseudo_extended.analysis.series import standard_error
+from pseudo_extended.results.result import Result, take_particle
+from pseudo_extended.results.series import standard_error
 from pseudo_extended.target import Target
 from pseudo_extended.weights import draw_rows, importance
 

@@ -5,7 +5,6 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from pseudo_extended.bases import Normal
 from pseudo_extended.extended import ExtendedTarget
 from pseudo_extended.instruments import Density
 from pseudo_extended.precision import in_double_precision
@@ -14,6 +13,7 @@ from pseudo_extended.reproduction.cells import Cell
 from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, label
 from pseudo_extended.reproduction.figures import COLOURS, colour, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
+from pseudo_extended.target.bases import Normal
 
 PROBLEM, METHODS, KEPT = "illustration", ("hmc", "pe-2", "default"), 10_000
 GRID = np.linspace(-2.5, 2.0, 301)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from pseudo_extended.analysis.series import standard_error
 from pseudo_extended.reproduction import tables
 from pseudo_extended.reproduction.benches import CANCERS, ERROR, NUM_SHOWN, bench_of
 from pseudo_extended.reproduction.cells import Cell
@@ -15,6 +14,7 @@ from pseudo_extended.reproduction.experiment import Budget, Experiment, grid, la
 from pseudo_extended.reproduction.figures import colour, new_figure, save
 from pseudo_extended.reproduction.ledger import Ledger
 from pseudo_extended.reproduction.summaries import mean_with_error, with_error
+from pseudo_extended.results.series import standard_error
 
 METHODS = ("hmc", "pe-2", "pe-5", "pe-2-0.25", "pe-2-0.5", "pe-2-0.75", "default")
 QUICK = ("hmc", "pe-2", "default")

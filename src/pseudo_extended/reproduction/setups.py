@@ -19,8 +19,6 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended import problems
-from pseudo_extended.analysis.result import Result
-from pseudo_extended.bases import Normal
 from pseudo_extended.instruments import Density, Fixed, Tempered
 from pseudo_extended.kernels import HMC, NUTS
 from pseudo_extended.methods import (
@@ -35,10 +33,12 @@ from pseudo_extended.methods import (
     RepellingAttracting,
     SimulatedTempering,
 )
-from pseudo_extended.methods.schedule import linear, sigmoidal
 from pseudo_extended.problems.mixtures import NormalMixture
 from pseudo_extended.reproduction.benches import CANCERS, Bench, bench_of
+from pseudo_extended.results.result import Result
 from pseudo_extended.target import Target
+from pseudo_extended.target.bases import Normal
+from pseudo_extended.tempering.schedule import linear, sigmoidal
 
 WARMUP = 1000
 NUM_TEMPERATURES = 1000

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pseudo_extended.analysis.result import Result
+from pseudo_extended.results.result import Result
 from pseudo_extended.run.progress import Status
 
 

@@ -3,7 +3,7 @@
 import threading
 from typing import Any
 
-from pseudo_extended.analysis.result import Result
+from pseudo_extended.results.result import Result
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preparing import Job

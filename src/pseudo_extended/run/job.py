@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 from functools import partial
 
-from pseudo_extended.analysis.result import Result
 from pseudo_extended.compiled import seconds_compiling
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.results.result import Result
 from pseudo_extended.run.advance import Work
 from pseudo_extended.run.cluster import Cluster
 from pseudo_extended.run.control import Control

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pseudo_extended.analysis.result import Result
+from pseudo_extended.results.result import Result
 from pseudo_extended.run.advance import Advanced, LaneInput, Segment
 from pseudo_extended.run.control import Callback, Control, Running
 from pseudo_extended.run.interrupt import Interruptions

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from pseudo_extended.analysis import estimates
-from pseudo_extended.analysis.result import Result
+from pseudo_extended.results import estimates
+from pseudo_extended.results.result import Result
 from pseudo_extended.run.loop import Ended
 from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready

@@ -9,9 +9,9 @@ import numpy as np
 from jax.experimental import checkify
 from jaxtyping import Array, Float
 
-from pseudo_extended.host import no_gradient, said
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.target import Target
+from pseudo_extended.target.host import no_gradient, said
 
 
 def check_densities(target: Target, method: AbstractMethod) -> list[str]:

@@ -10,10 +10,10 @@ import jax
 import numpy as np
 
 from pseudo_extended import checks
-from pseudo_extended.analysis.result import Result
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.models.dispatch import library_target
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.results.result import Result
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preparing import Job, check_same_values, method_functions

@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Unpack
 
-from pseudo_extended.analysis.result import Result
 from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.models import as_target
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.results.result import Result
 from pseudo_extended.run.control import Callback, Control
 from pseudo_extended.run.handle import Run
 from pseudo_extended.run.job import carry_out

@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.bases import Base
 from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.run.preflight import explain, explain_instrument, first_error
 from pseudo_extended.target import Target, flatten_position
+from pseudo_extended.target.bases import Base
 
 Proposal = Callable[[Any, int, int], Float[Array, " d"] | Float[np.ndarray, " d"]]
 

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import softmax
 
-from pseudo_extended.analysis.estimates import Weights
+from pseudo_extended.results.estimates import Weights
 from pseudo_extended.weights import effective_number, importance
 
 

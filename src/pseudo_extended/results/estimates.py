@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pseudo_extended import checks
-from pseudo_extended.analysis.series import standard_error
+from pseudo_extended.results.series import standard_error
 
 Values = Float[np.ndarray, "chain draw particle *entry"]
 Weights = Float[np.ndarray, "chain draw particle"]

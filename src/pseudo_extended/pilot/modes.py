@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 from scipy.spatial import KDTree
 
-from pseudo_extended.warmup.ascents import LogDensity
+from pseudo_extended.pilot.ascents import LogDensity
 
 CLOSE = 1e-2
 """How near two ends of one place are, as a part of the spread."""

@@ -11,18 +11,18 @@ import pandas as pd
 from jaxtyping import Float, Int, PyTree
 
 from pseudo_extended import checks
-from pseudo_extended.analysis import estimates
-from pseudo_extended.analysis.diagnosis import diagnose, diagnose_evidence, diagnose_importance
-from pseudo_extended.analysis.estimates import Estimate
-from pseudo_extended.analysis.evidence import log_evidence
-from pseudo_extended.analysis.series import r_hat
-from pseudo_extended.analysis.to_arviz import result_to_arviz
-from pseudo_extended.analysis.travel import Travel, travel
-from pseudo_extended.analysis.travel import sentences as travel_sentences
-from pseudo_extended.labels import coordinates
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.results import estimates
+from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
+from pseudo_extended.results.estimates import Estimate
+from pseudo_extended.results.evidence import log_evidence
+from pseudo_extended.results.series import r_hat
+from pseudo_extended.results.to_arviz import result_to_arviz
+from pseudo_extended.results.travel import Travel, travel
+from pseudo_extended.results.travel import sentences as travel_sentences
 from pseudo_extended.target import Target
-from pseudo_extended.views import map_in_batches
+from pseudo_extended.target.labels import coordinates
+from pseudo_extended.target.views import map_in_batches
 from pseudo_extended.weights import draw_index, draw_rows, normalise, whole_weights
 
 STOPPED = {

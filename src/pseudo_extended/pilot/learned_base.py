@@ -5,9 +5,9 @@ from jaxtyping import Float
 from scipy.cluster.vq import kmeans2
 from scipy.special import softmax
 
-from pseudo_extended.bases import NormalMixture
-from pseudo_extended.warmup.mode_search import MAX_MODES
-from pseudo_extended.warmup.modes import Modes
+from pseudo_extended.pilot.mode_search import MAX_MODES
+from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.target.bases import NormalMixture
 
 INFLATION = 1.5
 """Components are wider than what they were fitted to, in variance: a base must not be narrower than its target."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from pseudo_extended.path import Path
+from pseudo_extended.tempering.path import Path
 
 
 class TemperatureAdaptation(NamedTuple):

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
-from pseudo_extended.analysis.estimates import Estimate
-from pseudo_extended.analysis.series import effective_sample_size, standard_error
-from pseudo_extended.analysis.travel import count_round_trips
+from pseudo_extended.results.estimates import Estimate
+from pseudo_extended.results.series import effective_sample_size, standard_error
+from pseudo_extended.results.travel import count_round_trips
 
 Statistics = Mapping[str, np.ndarray]
 

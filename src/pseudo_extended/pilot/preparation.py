@@ -16,16 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
-from pseudo_extended.bases import NormalMixture
 from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
 from pseudo_extended.kernels.path_moves import evaluator
+from pseudo_extended.pilot.annealing import Annealed, anneal
+from pseudo_extended.pilot.learned_base import SHELLS, broad_base, claimed, mixed, mixture_base, pad_components, refit
+from pseudo_extended.pilot.mode_search import DENSE_UP_TO, MAX_MODES, MAX_UNSEEN, ModeSearch
+from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.pilot.prior_mass import PriorMass, log_ratios, prior_mass
 from pseudo_extended.target import Target
-from pseudo_extended.warmup.annealing import Annealed, anneal
-from pseudo_extended.warmup.learned_base import SHELLS, broad_base, claimed, mixed, mixture_base, pad_components, refit
-from pseudo_extended.warmup.mode_search import DENSE_UP_TO, MAX_MODES, MAX_UNSEEN, ModeSearch
-from pseudo_extended.warmup.modes import Modes
-from pseudo_extended.warmup.prior_mass import PriorMass, log_ratios, prior_mass
+from pseudo_extended.target.bases import NormalMixture
 
 NUM_POINTS = 256
 """The population that is annealed, in four islands."""

@@ -9,12 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key, PyTree, Shaped
 
-from pseudo_extended import checks, labels
-from pseudo_extended.bases import AbstractBase, Base
-from pseudo_extended.host import HostFunction
+from pseudo_extended import checks
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.transforms import Bounds, bounds_from
-from pseudo_extended.views import View
+from pseudo_extended.target import labels
+from pseudo_extended.target.bases import AbstractBase, Base
+from pseudo_extended.target.host import HostFunction
+from pseudo_extended.target.transforms import Bounds, bounds_from
+from pseudo_extended.target.views import View
 
 
 class PathPoint(NamedTuple):

@@ -11,11 +11,11 @@ import xarray as xr
 from pseudo_extended import checks
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
-from pseudo_extended.views import Facts, map_in_batches
+from pseudo_extended.target.views import Facts, map_in_batches
 from pseudo_extended.weights import log_normalise
 
 if TYPE_CHECKING:
-    from pseudo_extended.analysis.result import Result
+    from pseudo_extended.results.result import Result
 
 PRIOR_DRAWS = 500
 

@@ -9,7 +9,7 @@ likely than normals at the known modes would make them.
 import numpy as np
 from jaxtyping import Float, Int
 
-from pseudo_extended.warmup.modes import Modes
+from pseudo_extended.pilot.modes import Modes
 
 NUM_BINS = 16
 

@@ -11,9 +11,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree
 
-from pseudo_extended import checks, labels
-from pseudo_extended.host import said
+from pseudo_extended import checks
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.target import labels
+from pseudo_extended.target.host import said
 
 BATCH = 65536
 """Points that are mapped at once: equal work for the device, and bounded memory."""

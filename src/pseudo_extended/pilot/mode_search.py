@@ -14,11 +14,11 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Job
-from pseudo_extended.labels import some_coordinates
+from pseudo_extended.pilot.ascents import ascend
+from pseudo_extended.pilot.modes import Modes, curvature, distinct, merge
+from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 from pseudo_extended.target import Target
-from pseudo_extended.warmup.ascents import ascend
-from pseudo_extended.warmup.modes import Modes, curvature, distinct, merge
-from pseudo_extended.warmup.screening import most_unexplained, scatter, unexplained
+from pseudo_extended.target.labels import some_coordinates
 
 NUM_ASCENTS = 512
 """In each round; a quarter of it in more than 50 dimensions, or for functions called in Python, which are dear. A

@@ -15,7 +15,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended.kernels import AbstractKernel
 from pseudo_extended.kernels.path_moves import Evaluate, PathState, Scale, move
-from pseudo_extended.path import Path, even_lengths
+from pseudo_extended.tempering.path import Path, even_lengths
 
 MAX_LEVELS = 300
 WEIGHT_KEPT = 0.8

@@ -4,8 +4,8 @@ import numpy as np
 from jaxtyping import Float
 from scipy.special import logsumexp
 
-from pseudo_extended.analysis.estimates import Estimate
-from pseudo_extended.analysis.series import effective_sample_size, standard_error
+from pseudo_extended.results.estimates import Estimate
+from pseudo_extended.results.series import effective_sample_size, standard_error
 
 Terms = Float[np.ndarray, "chain draw factor"]
 
