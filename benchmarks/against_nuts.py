@@ -25,8 +25,8 @@ import cells
 import posteriors
 import pseudo_extended as pe
 from posteriors import Moments, Posterior
-from pseudo_extended.analysis import estimates
-from pseudo_extended.analysis.series import r_hat
+from pseudo_extended.results import estimates
+from pseudo_extended.results.series import r_hat
 from samplers import CHAINS, Sampled, with_library, with_numpyro, with_nutpie
 
 RECORDS = Path("output/against_nuts.jsonl")
