@@ -42,6 +42,7 @@ from pseudo_extended.run.sample import start as start
 from pseudo_extended.store import StoreError as StoreError
 from pseudo_extended.store import StoreInUseError as StoreInUseError
 from pseudo_extended.store import StoreVersionError as StoreVersionError
+from pseudo_extended.store import register_class as register_class
 from pseudo_extended.target import Target as Target
 from pseudo_extended.target.bases import Base as Base
 from pseudo_extended.target.bases import Normal as Normal
@@ -92,6 +93,7 @@ __all__ = [
     "from_stan",
     "load",
     "problems",
+    "register_class",
     "resume",
     "sample",
     "start",

@@ -165,7 +165,7 @@ def test_newer_and_older_formats(stopped, tmp_path, monkeypatch):
             pe.store.manifest.write_manifest(store / "engine", content)
 
     as_version(99)
-    with pytest.raises(pe.StoreVersionError, match=r"has format 99, .* knows formats up to 1: upgrade"):
+    with pytest.raises(pe.StoreVersionError, match=r"has format 99, .* knows formats up to 2: upgrade"):
         resume(store)
     as_version(0)
     with pytest.raises(pe.StoreVersionError, match=r"has format 0, .* cannot go on with: resume it with"):
@@ -184,4 +184,4 @@ def test_no_pickle_anywhere(stopped):
         for array in files.read_sealed(stopped / "engine" / name).values():
             assert array.dtype.kind != "O"
     code = json.loads(json.loads((stopped / "engine" / "manifest.json").read_bytes())["manifest"])["method"]
-    assert code["class"] == "pseudo_extended.methods.pseudo_extended:PseudoExtended"
+    assert code["class"] == "method/pseudo-extended"

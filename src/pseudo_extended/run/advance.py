@@ -3,6 +3,7 @@
 It takes the chain and gives it back, and keeps nothing, so it does not matter which worker does it, or how often.
 """
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod, Chain
 from pseudo_extended.precision import double_precision, in_double_precision
 from pseudo_extended.run.program import Programs, Record, build_programs_on, chunk_input
+from pseudo_extended.store import RENAMED_STATE
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import stages
 
@@ -127,11 +129,20 @@ def chain_from(leaves: dict[str, np.ndarray], like: Chain) -> Chain:
     paths, structure = jax.tree_util.tree_flatten_with_path(like)
     names = [jax.tree_util.keystr(path) for path, _ in paths]
     if set(names) != leaves.keys():
+        leaves = {renamed_leaf(name): leaf for name, leaf in leaves.items()}
+    if set(names) != leaves.keys():
         raise ValueError("the arrays of the stored state are not those of this method")
     with double_precision():
         return jax.tree.unflatten(
             structure, [_like(leaves[name], leaf) for name, (_, leaf) in zip(names, paths, strict=True)]
         )
+
+
+def renamed_leaf(name: str) -> str:
+    """The path of an array in this version, from that of an older snapshot."""
+    for old, new in RENAMED_STATE.items():
+        name = re.sub(re.escape(old) + r"(?![A-Za-z0-9_])", new, name)
+    return name
 
 
 def _plain(leaf: Any) -> np.ndarray:

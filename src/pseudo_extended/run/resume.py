@@ -21,9 +21,11 @@ from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, c
 from pseudo_extended.run.stored import read_record
 from pseudo_extended.store import (
     BrokenFileError,
+    CodeError,
     NotStoredError,
     Store,
     StoreError,
+    UnknownTagError,
     decode,
     differences,
     encode,
@@ -183,10 +185,9 @@ def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
         try:
             return decode(code, stored)
         except NotStoredError as error:
-            raise StoreError(
-                f"method must be given again: it holds a function ({str(error).replace('/', '.')}), which no store "
-                "holds; pass method= to resume."
-            ) from None
+            raise StoreError(_explain_missing(*error.args)) from None
+        except (CodeError, UnknownTagError) as error:
+            raise StoreError(f"store {str(store.root)!r} has a method that cannot be made again: {error}.") from None
     given = check_method(given, target)
     arrays: dict[str, np.ndarray] = {}
     found = differences(code, stored, encode(given, arrays, "method"), arrays)
@@ -199,6 +200,19 @@ def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
             "one is used, if it holds no functions."
         )
     return given
+
+
+def _explain_missing(place: str, kind: str | None = None) -> str:
+    """Why a method must be given again: it holds a function, or an object of a class without a tag."""
+    where = place.replace("/", ".")
+    if kind is None:
+        return (
+            f"method must be given again: it holds a function ({where}), which no store holds; pass method= to resume."
+        )
+    return (
+        f"method must be given again: {where} is an object of your class {kind}, which has no tag; pass method= to "
+        "resume, and call pe.register_class before the next run."
+    )
 
 
 def _stored_method(store: Store) -> tuple[Any, dict[str, np.ndarray]]:

@@ -3,6 +3,7 @@
 from pseudo_extended.store.arrays import Arrays as Arrays
 from pseudo_extended.store.arrays import Column as Column
 from pseudo_extended.store.arrays import Layout as Layout
+from pseudo_extended.store.codec import CodeError as CodeError
 from pseudo_extended.store.codec import NotStoredError as NotStoredError
 from pseudo_extended.store.codec import decode as decode
 from pseudo_extended.store.codec import differences as differences
@@ -19,5 +20,11 @@ from pseudo_extended.store.resampled import constrainer as constrainer
 from pseudo_extended.store.resampled import resample_particles as resample_particles
 from pseudo_extended.store.store import Store as Store
 from pseudo_extended.store.store import StoreError as StoreError
+from pseudo_extended.store.tags import RENAMED_STATE as RENAMED_STATE
+from pseudo_extended.store.tags import TAGS as TAGS
+from pseudo_extended.store.tags import UnknownTagError as UnknownTagError
+from pseudo_extended.store.tags import class_of as class_of
+from pseudo_extended.store.tags import register_class as register_class
+from pseudo_extended.store.tags import tag_of as tag_of
 from pseudo_extended.store.writer import DrawWriter as DrawWriter
 from pseudo_extended.store.writer import Values as Values

@@ -7,12 +7,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from pseudo_extended.store.codec import up_to_date
 from pseudo_extended.store.files import BrokenFileError, flush_directory, replace_file
+from pseudo_extended.store.migrations import from_version_1
 
-VERSION = 1
+VERSION = 2
 """Of the format; raised when an older library could not read, or would misread, what is written."""
 
-MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+MIGRATIONS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: from_version_1}
 """From each older format to the next."""
 
 COPIES = ("manifest.json", "manifest.backup.json")
@@ -75,7 +77,7 @@ def _migrated(store: Path, content: dict[str, Any]) -> dict[str, Any]:
                 f"pseudo-extended {library}; xarray opens its draws as ever."
             )
         content = migrate(content)
-    return content
+    return content | {name: up_to_date(content[name]) for name in ("method", "learned") if name in content}
 
 
 def _digest(text: str) -> str:
