@@ -31,6 +31,7 @@ from pseudo_extended.models import from_numpyro as from_numpyro
 from pseudo_extended.models import from_pymc as from_pymc
 from pseudo_extended.models import from_stan as from_stan
 from pseudo_extended.results.estimates import Estimate as Estimate
+from pseudo_extended.results.modes import Modes as Modes
 from pseudo_extended.results.result import Result as Result
 from pseudo_extended.run.control import Running as Running
 from pseudo_extended.run.handle import Run as Run
@@ -67,6 +68,7 @@ __all__ = [
     "IndexGibbs",
     "Ladder",
     "Mixture",
+    "Modes",
     "Normal",
     "NormalMixture",
     "ParallelTempering",

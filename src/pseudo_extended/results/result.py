@@ -16,6 +16,7 @@ from pseudo_extended.results import estimates
 from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
+from pseudo_extended.results.modes import Modes, find_modes, restrict
 from pseudo_extended.results.series import r_hat
 from pseudo_extended.results.to_arviz import result_to_arviz
 from pseudo_extended.results.travel import Travel, travel
@@ -78,11 +79,15 @@ class Result:
     @cached_property
     def points(self) -> PyTree:
         """The points in the user's own space and structure; every leaf has leading axes (chain, draw, particle)."""
-        view = self.target.view
-        if view is None:
-            return self.map_points(lambda position: position)
-        shown = view.show(self.unconstrained.reshape(-1, self.target.dim), self.target.constrain)
-        return jax.tree.map(lambda leaf: leaf.reshape(*self.unconstrained.shape[:3], *leaf.shape[1:]), shown)
+        return self.show(self.unconstrained)
+
+    @in_double_precision
+    def show(self, unconstrained: Float[np.ndarray, "*leading d"]) -> PyTree:
+        """Unconstrained vectors in the user's own space and structure."""
+        view, flat = self.target.view, unconstrained.reshape(-1, self.target.dim)
+        constrain = self.target.constrain
+        shown = map_in_batches(constrain, flat) if view is None else view.show(flat, constrain)
+        return jax.tree.map(lambda leaf: leaf.reshape(*unconstrained.shape[:-1], *leaf.shape[1:]), shown)
 
     @property
     def interrupted(self) -> bool:
@@ -155,7 +160,7 @@ class Result:
 
     def covariance(self) -> Estimate:
         """The covariance matrix of all coordinates, in the order of `labels`."""
-        return estimates.covariance(self._flat, self.weights)
+        return estimates.covariance(self.coordinates, self.weights)
 
     @cached_property
     def log_evidence(self) -> Estimate:
@@ -184,7 +189,7 @@ class Result:
         `r_hat` is the rank-normalised split R̂ of the series of weighted means Σ_i w_i x_i. Sentences about what went
         wrong are in `.attrs["warnings"]` and `warnings`.
         """
-        values, weights = self._flat, self.weights
+        values, weights = self.coordinates, self.weights
         mean, variance = estimates.mean(values, weights), estimates.variance(values, weights)
         deviation = np.sqrt(variance.value)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -211,7 +216,7 @@ class Result:
     @cached_property
     def warnings(self) -> tuple[str, ...]:
         """Sentences about what went wrong, or nothing."""
-        ess = estimates.mean(self._flat, self.weights).ess
+        ess = estimates.mean(self.coordinates, self.weights).ess
         within = normalise(self.log_weights)
         found = diagnose(self.unconstrained, within, self.statistics, self._r_hat, ess, self.labels)
         if self.log_importance is not None:
@@ -230,6 +235,42 @@ class Result:
     def travel(self) -> Travel | None:
         """How the pseudo-samples travelled between base and target; None for methods without a path."""
         return travel(self.statistics)
+
+    def modes(self, *, min_mass: float = 0.005, min_depth: float = 1.0) -> Modes:
+        """The modes in the weighted draws: place, mass with its error, evidence, width, and visits by each chain.
+
+        Points belong to one mode if some way between them does not cross a valley of the log density, on the
+        unconstrained space. A ring, a bent ridge or a heavy tail is one mode. Modes that no chain has visited are not
+        here: no sampler can know of them.
+
+        Args:
+            min_mass: Modes with less mass than this are not told apart from their neighbours.
+            min_depth: How deep a valley must be to separate two modes: the log density at the pass, below that at the
+                lower of the two peaks.
+
+        >>> import jax.numpy as jnp, pseudo_extended as pe
+        >>> def log_density(x):
+        ...     return jnp.logaddexp(-0.5 * jnp.sum((x - 4) ** 2), -0.5 * jnp.sum((x + 4) ** 2))
+        >>> result = pe.sample(log_density, jnp.zeros(2), draws=200, seed=1, progress=False)
+        >>> modes = result.modes()
+        >>> len(modes), bool(abs(modes.mass.value[0] - 0.5) < 4 * modes.mass.standard_error[0])
+        (2, True)
+        >>> bool(np.all(np.abs(result.at(0).mean().value - modes.mean.loc[0]) < 1e-9))
+        True
+        """
+        known = self._modes
+        if (min_mass, min_depth) not in known:
+            known[min_mass, min_depth] = find_modes(self, min_mass=min_mass, min_depth=min_depth)
+        return known[min_mass, min_depth]
+
+    def at(self, mode: int, modes: Modes | None = None) -> "Result":
+        """The result restricted to one of its modes: points outside have no weight, and the evidence is the mode's.
+
+        `modes` is what `modes()` found, if it was called with arguments of your own.
+        """
+        found = self.modes() if modes is None else checks.instance("modes", modes, Modes, "what result.modes() returns")
+        mode = checks.integer("mode", mode, minimum=0, maximum=len(found) - 1)
+        return restrict(self, found.labels == mode)
 
     def resample_index(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
         """Which pseudo-sample stands for each draw, drawn by its weights."""
@@ -281,17 +322,32 @@ class Result:
         ]
         if "evidence_top" in self.statistics:
             lines.append(f"log evidence: {self.log_evidence.value:.3f} ± {self.log_evidence.standard_error:.3f}")
+        modes = self._shown_modes()
+        if modes is not None and len(modes) > 1:
+            lines += modes.lines()
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
 
+    def _shown_modes(self) -> Modes | None:
+        """The modes for the printed result: not of weights that are NaN, nor uncalled for of a density in Python."""
+        if not np.any(self.weights > 0) or not np.all(np.isfinite(self.weights)):
+            return None
+        is_slow = bool(self.target.host_functions)
+        return next(iter(self._modes.values()), None) if is_slow else self.modes()
+
     @cached_property
-    def _flat(self) -> Float[np.ndarray, "chain draw particle d"]:
-        """All coordinates in the user's space, in the order of `labels`."""
+    def coordinates(self) -> Float[np.ndarray, "chain draw particle d"]:
+        """All coordinates in the user's space, flat, in the order of `labels`."""
         leaves = jax.tree.leaves(self.points)
         return np.concatenate([leaf.reshape(*self.weights.shape, -1) for leaf in leaves], axis=-1)
 
     @cached_property
     def _r_hat(self) -> Float[np.ndarray, " d"]:
-        return r_hat(estimates.contributions(self._flat, self.weights))
+        return r_hat(estimates.contributions(self.coordinates, self.weights))
+
+    @cached_property
+    def _modes(self) -> dict[tuple[float, float], Modes]:
+        """Those that were looked for, by the arguments of `modes`."""
+        return {}
 
     def _rng(self, seed: int) -> np.random.Generator:
         return np.random.default_rng([checks.integer("seed", seed, minimum=0), self.seed])

@@ -1,0 +1,115 @@
+"""The log density of a target as a landscape: heights, ascents and passes between places, for many places at once."""
+
+from collections.abc import Callable
+from copy import copy
+from functools import cached_property
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.spatial.distance import cdist
+
+from pseudo_extended.pilot.ascents import ascend
+from pseudo_extended.precision import in_double_precision
+from pseudo_extended.target import Target
+
+SIZES = (32, 1024)
+"""Places that one call of a compiled program takes: few programs, and little waste."""
+INTERIOR = np.arange(1, 12) / 12
+"""Where a segment is looked at between its ends."""
+NUM_NEIGHBOURS = 10
+
+Points = Float[np.ndarray, "point d"]
+Heights = Float[np.ndarray, " point"]
+
+
+class Landscape:
+    """Heights of log γ on the unconstrained space, in which `sample` are equally weighted points of the target.
+
+    Distances are in units of the sample's spread at first, and the first step of an ascent is as long as what separates
+    neighbours in the sample along one coordinate, so that it does not leave its mode.
+    """
+
+    def __init__(self, target: Target, sample: Points):
+        self.target, self.sample = target, sample
+        self._measure(np.std(sample, axis=0))
+
+    def _measure(self, scale: Float[np.ndarray, " d"]) -> None:
+        self.scale = scale + 1e-12 * (1 + np.abs(self.sample).max(axis=0))
+        """The unit of each coordinate."""
+        distances = cdist(self.sample / self.scale, self.sample / self.scale)
+        distances[distances == 0] = np.inf  # a point itself, and points that were drawn twice
+        gap = float(np.median(distances.min(axis=1)))
+        self.unit = gap if np.isfinite(gap) else 1.0
+        """The median distance of a point of the sample to the nearest other one, in those units."""
+
+    def rescaled(self, scale: Float[np.ndarray, " d"]) -> "Landscape":
+        """The same landscape with other units, and the programs that are compiled already."""
+        other = copy(self)
+        other._measure(scale)
+        return other
+
+    @in_double_precision
+    def heights(self, x: Points) -> Heights:
+        """log γ at every point; -inf where the density vanishes."""
+        return _in_blocks(self._heights, x)
+
+    @in_double_precision
+    def relax(self, x: Points) -> tuple[Points, Heights]:
+        """Points further up in the same mode, and their heights: what is left is the place, without the noise.
+
+        A typical point of d dimensions lies d/2 below the top of its mode, which would hide every valley on the way to
+        another. Ascents take that away; for a density without a gradient, the mean of the neighbours in the sample.
+        """
+        if self.target.is_differentiable:
+            length = self.scale * self.unit / np.sqrt(2 * x.shape[1])
+            ends = _in_blocks(lambda block: self._ascend(block, length), x)
+        else:
+            ends = self._average(self._average(x))
+        before, after = self.heights(x), self.heights(ends)
+        better = np.all(np.isfinite(ends), axis=1) & (after >= before)
+        return np.where(better[:, None], ends, x), np.where(better, after, before)
+
+    def profiles(self, start: Points, end: Points) -> Float[np.ndarray, "point place"]:
+        """Heights along the segments between two lists of points, without the ends."""
+        places = start[:, None] + INTERIOR[:, None] * (end - start)[:, None]
+        return self.heights(places.reshape(-1, start.shape[1])).reshape(len(start), len(INTERIOR))
+
+    def passes(self, start: Points, end: Points) -> tuple[Heights, Points]:
+        """The lowest heights on the segments between two lists of points, and where they are."""
+        profiles = self.profiles(start, end)
+        lowest = np.argmin(profiles, axis=1)
+        places = start + INTERIOR[lowest][:, None] * (end - start)
+        return profiles[np.arange(len(start)), lowest], places
+
+    def distances(self, x: Points, others: Points) -> Float[np.ndarray, "point other"]:
+        """Distances in units of the distance between neighbours in the sample."""
+        return cdist(x / self.scale, others / self.scale) / self.unit
+
+    def _average(self, x: Points) -> Points:
+        near = np.argsort(self.distances(x, self.sample), axis=1)[:, :NUM_NEIGHBOURS]
+        return self.sample[near].mean(axis=1)
+
+    @cached_property
+    def _heights(self) -> Callable[[Points], Array]:
+        return jax.jit(jax.vmap(self.target.log_target))
+
+    @cached_property
+    def _ascend(self) -> Callable[[Points, Float[np.ndarray, " d"]], Array]:
+        def ends(x: Float[Array, "point d"], length: Float[Array, " d"]) -> Float[Array, "point d"]:
+            return ascend(lambda z: self.target.log_target(z * length), x / length)[0] * length
+
+        return jax.jit(ends)
+
+
+def _in_blocks(function: Callable[[Points], Array], x: Points) -> np.ndarray:
+    """A compiled function of many points, called for blocks of two sizes only; the last one is filled up."""
+    parts, first = [], 0
+    while first < len(x):
+        left = len(x) - first
+        size = SIZES[0] if left <= SIZES[0] else SIZES[1]
+        block = x[first : first + size]
+        filled = np.concatenate([block, np.repeat(block[-1:], size - len(block), axis=0)])
+        parts.append(np.asarray(function(filled))[: len(block)])
+        first += size
+    return np.concatenate(parts)
