@@ -8,7 +8,7 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: demo test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev benchmark benchmark-engine compare clean
+.PHONY: demo test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev net benchmark benchmark-engine compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
@@ -65,7 +65,7 @@ QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 $(EMITTERS)"
 
 # The longest come first, so that neither worker waits for the other at the end.
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
-	$(QUICK) $(PYTEST) -m "not slow" --durations 12 README.md docs tests/execution tests/reproduction tests/models tests/unit tests/fuzz src
+	$(QUICK) $(PYTEST) -m "not slow" --durations 12 README.md docs tools tests/execution tests/reproduction tests/models tests/unit tests/fuzz src
 
 runs: install-dev ## Whole runs against truth, and the examples
 	XLA_FLAGS="$(EMITTERS)" $(PYTEST) -m "not slow" tests/statistical tests/examples
@@ -75,6 +75,9 @@ typed-tests: install-dev ## The contracts, with array shapes checked at run time
 
 proofs: install-dev ## Exact invariance, and the planted bugs
 	$(QUICK) $(PYTEST) -m "not slow" tests/invariance
+
+net: install-dev ## Digests of the draws of every method against tools/net.json: no move of code may change a draw
+	$(BIN)/python tools/net.py compare
 
 benchmark: install
 	$(BIN)/python benchmarks/overhead.py
