@@ -19,7 +19,7 @@ from rich.table import Table
 
 import pseudo_extended as pe
 from pseudo_extended.methods import AbstractMethod
-from pseudo_extended.reproduction.summaries import differs, rmse_of
+from pseudo_extended_reproduction.summaries import differs, rmse_of
 
 DRAWS, PUBLISHED_RUNS = 50_000, 20
 SAMPLERS = ("EE", "RAM", "PT", "HMC")

@@ -7,8 +7,6 @@ import pytest
 
 from pseudo_extended.precision import double_precision
 
-DATA = Path(os.environ.get("PSEUDO_EXTENDED_DATA", Path(__file__).parents[2] / "shared" / "data"))
-
 
 @pytest.fixture
 def x64():
@@ -19,7 +17,8 @@ def x64():
 
 @pytest.fixture
 def data_directory() -> Path:
-    """Public data that the repository does not hold: ../shared/data, or what PSEUDO_EXTENDED_DATA names."""
-    if not DATA.is_dir():
-        pytest.skip(f"no data in {DATA}; PSEUDO_EXTENDED_DATA names another directory")
-    return DATA
+    """Public data files that the repository does not hold, in the directory that PSEUDO_EXTENDED_DATA names."""
+    named = os.environ.get("PSEUDO_EXTENDED_DATA")
+    if not named:
+        pytest.skip("PSEUDO_EXTENDED_DATA must name the directory of the public data files for this test.")
+    return Path(named).absolute()

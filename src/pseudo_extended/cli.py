@@ -1,8 +1,7 @@
-"""The command `pseudo-extended`: what a store holds, going on with it, and the paper's experiments."""
+"""The command `pseudo-extended`: inspect, resume and extend a stored run."""
 
 import importlib
 import importlib.util
-import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -10,11 +9,6 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from pseudo_extended.problems.files import VARIABLE
-from pseudo_extended.reproduction.catalogue import EXPERIMENTS
-from pseudo_extended.reproduction.catalogue import reproduce as reproduce_paper
-from pseudo_extended.reproduction.cells import StoppedError
-from pseudo_extended.run.cluster import connect
 from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
 from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError
@@ -35,6 +29,7 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 OtherVersions = Annotated[
     bool, typer.Option("--other-versions", help="Go on although JAX or another package has changed since.")
 ]
+REPRODUCTION = "pseudo_extended_reproduction.command"
 REFUSALS = (StoreError, StoreInUseError, StoreVersionError, TimeoutError)
 
 
@@ -118,45 +113,25 @@ def info(store: StorePath) -> None:
         typer.echo(sentence)
 
 
-@app.command()
-def reproduce(
-    names: Annotated[
-        list[str], typer.Argument(help="Experiments, such as table1 or figure5, or all; list names them.")
-    ],
-    out: Annotated[Path, typer.Option(help="Where records, tables and figures go.")] = Path("results"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A small budget for each, and not the paper's; into OUT/quick.")
-    ] = False,
-    runs: Annotated[int | None, typer.Option(help="Independent runs of each row, instead of the budget's.")] = None,
-    draws: Annotated[int | None, typer.Option(help="Draws of each run, instead of the budget's.")] = None,
-    jobs: Annotated[int, typer.Option(help="Runs at the same time.")] = 1,
-    data: Annotated[
-        Path | None,
-        typer.Option(exists=True, file_okay=False, help="Where the data files are; else they are downloaded."),
-    ] = None,
-    cluster: Annotated[str | None, typer.Option(help="The address of a Dask scheduler to run on.")] = None,
-    no_run: Annotated[bool, typer.Option("--no-run", help="Only write what the records there give.")] = False,
-) -> None:
-    """Run the paper's experiments; a second call goes on where the first was stopped."""
-    if names == ["list"]:
-        for name, experiment in EXPERIMENTS.items():
-            full = experiment.full
-            budget = f"{len(experiment.cells(full))} runs of {full.draws:,} draws" if full.draws > 1 else "no sampling"
-            typer.echo(f"{name:20} {experiment.title} ({budget})")
-        return
-    if data is not None:
-        os.environ[VARIABLE] = str(data)
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+    short_help="Run the paper's experiments (a project of its own).",
+)
+def reproduce(context: typer.Context) -> None:
+    """Run the paper's experiments, with the arguments that the project `pseudo-extended-reproduction` takes."""
     try:
-        client = None if cluster is None else connect(cluster)
-        options = {"quick": quick, "runs": runs, "draws": draws, "jobs": jobs, "cluster": client, "run": not no_run}
-        written = reproduce_paper(names, out, **options)
-    except (ValueError, TypeError, OSError, ImportError, StoppedError, *REFUSALS) as error:
-        _refuse(error)
-    except KeyboardInterrupt:
-        typer.echo(f"interrupted; what was run is in {out}, and the same command goes on", err=True)
-        raise typer.Exit(130) from None
-    for path in written:
-        typer.echo(path)
+        command = importlib.import_module(REPRODUCTION)
+    except ModuleNotFoundError as error:
+        if error.name != REPRODUCTION.partition(".")[0]:
+            raise
+        typer.echo(
+            "pseudo-extended: reproduce needs the project reproduction/ of the repository; install it from a "
+            "clone with: pip install ./reproduction",
+            err=True,
+        )
+        raise typer.Exit(1) from None
+    command.app(args=context.args, prog_name="pseudo-extended reproduce")
 
 
 def _is_finished(manifest: dict[str, Any]) -> bool:

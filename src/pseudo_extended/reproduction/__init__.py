@@ -1,1 +1,0 @@
-"""The paper's experiments, all of them: `pseudo-extended reproduce`."""
