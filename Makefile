@@ -17,8 +17,8 @@ test: install-dev lint types layers unit runs typed-tests proofs ## Everything t
 
 test-all: test test-versions ## ... and the slow tests
 	$(PIP) --editable '.[stan]'
-	$(TYPED) -m slow --ignore tests/models tests reproduction
-	$(PYTEST) -m slow tests/models
+	$(TYPED) -m slow --ignore tests/models --ignore tests/doors tests reproduction
+	$(PYTEST) -m slow tests/models tests/doors
 
 # Python 3.12 and later have PyMC 6, ArviZ 1 and a newer JAX: a venv of its own for each that is on the machine.
 test-versions: ## The unit tests and those of the adapters under every other Python that there is
@@ -65,7 +65,7 @@ QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 $(EMITTERS)"
 
 # The longest come first, so that neither worker waits for the other at the end.
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
-	$(QUICK) $(PYTEST) -m "not slow" --durations 12 README.md docs tools tests/execution reproduction tests/models tests/unit tests/fuzz src
+	$(QUICK) $(PYTEST) -m "not slow" --durations 12 README.md docs tools tests/execution reproduction tests/models tests/doors tests/unit tests/fuzz src
 
 runs: install-dev ## Whole runs against truth, and the examples
 	XLA_FLAGS="$(EMITTERS)" $(PYTEST) -m "not slow" tests/statistical tests/examples

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Array, PyTree
 
 from pseudo_extended import checks
-from pseudo_extended.models.optional import require
+from pseudo_extended.optional import require
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target, labels
 from pseudo_extended.target.views import Facts, View

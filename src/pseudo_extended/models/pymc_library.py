@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pseudo_extended.models.optional import require
+from pseudo_extended.optional import require
 
 
 class PymcLibrary:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pseudo_extended.models.optional import require
+from pseudo_extended.optional import require
 
 EXTENSION_SUFFIXES = (".so", ".pyd", ".dylib")
 NUM_CONNECTIONS = 4  # a logger, and writers of the start, the draws and the diagnostics

@@ -9,7 +9,6 @@ import numpy as np
 from jaxtyping import Float, PyTree
 
 from pseudo_extended import checks
-from pseudo_extended.models.optional import require
 from pseudo_extended.models.stan_engines import (
     BridgestanEngine,
     PystanEngine,
@@ -17,6 +16,7 @@ from pseudo_extended.models.stan_engines import (
     as_variables,
     parse_data,
 )
+from pseudo_extended.optional import require
 from pseudo_extended.target import Target, labels
 from pseudo_extended.target.host import HostFunction
 from pseudo_extended.target.views import Facts, View

@@ -12,12 +12,13 @@ from jaxtyping import Float, Int, PyTree
 
 from pseudo_extended import checks
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.results import estimates
+from pseudo_extended.results import estimates, exports
 from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
 from pseudo_extended.results.modes import Modes, find_modes, restrict
 from pseudo_extended.results.series import r_hat
+from pseudo_extended.results.summary import summarise
 from pseudo_extended.results.to_arviz import result_to_arviz
 from pseudo_extended.results.travel import Travel, travel
 from pseudo_extended.results.travel import sentences as travel_sentences
@@ -182,36 +183,27 @@ class Result:
         """A name for every coordinate, such as `theta[Choate]`."""
         return coordinates(self.target.shown, self.target.shown_coords)
 
-    def summary(self) -> pd.DataFrame:
+    def summary(
+        self,
+        var_names: str | Sequence[str] | None = None,
+        *,
+        filter_vars: str | None = None,
+        hdi_prob: float | None = None,
+        round_to: int | None = None,
+    ) -> pd.DataFrame:
         """Weighted mean, standard deviation and quantiles of every coordinate, with Monte Carlo errors.
 
         `ess` is the effective sample size of the mean: how many independent draws from the target have its error.
         `r_hat` is the rank-normalised split R̂ of the series of weighted means Σ_i w_i x_i. Sentences about what went
         wrong are in `.attrs["warnings"]` and `warnings`.
+
+        Args:
+            var_names: Parameters or coordinates to show; with a leading `~` those to leave out; all unless given.
+            filter_vars: "like" or "regex" makes `var_names` parts of names, or regular expressions, as in ArviZ.
+            hdi_prob: Adds the ends of the shortest interval with this probability, such as `hdi_3%` and `hdi_97%`.
+            round_to: Decimals to round to.
         """
-        values, weights = self.coordinates, self.weights
-        mean, variance = estimates.mean(values, weights), estimates.variance(values, weights)
-        deviation = np.sqrt(variance.value)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            deviation_error = variance.standard_error / (2 * deviation)
-        low, middle, high = (estimates.quantile(values, weights, p) for p in (0.05, 0.5, 0.95))
-        columns = {
-            "mean": mean.value,
-            "mcse_mean": mean.standard_error,
-            "sd": deviation,
-            "mcse_sd": deviation_error,
-            "q5": low.value,
-            "q50": middle.value,
-            "q95": high.value,
-            "mcse_q5": low.standard_error,
-            "mcse_q50": middle.standard_error,
-            "mcse_q95": high.standard_error,
-            "ess": mean.ess,
-            "r_hat": self._r_hat,
-        }
-        table = pd.DataFrame(columns, index=pd.Index(self.labels, name="parameter"))
-        table.attrs["warnings"] = list(self.warnings)
-        return table
+        return summarise(self, self._r_hat, var_names, filter_vars, hdi_prob, round_to)
 
     @cached_property
     def warnings(self) -> tuple[str, ...]:
@@ -311,6 +303,12 @@ class Result:
                 target can be sampled; 0 for no such group.
         """
         return result_to_arviz(self, seed=seed, log_likelihood=log_likelihood, prior=prior)
+
+    to_dataframe = exports.to_dataframe
+    to_anesthetic = exports.to_anesthetic
+    to_getdist = exports.to_getdist
+    save_getdist = exports.save_getdist
+    to_chainconsumer = exports.to_chainconsumer
 
     def __repr__(self) -> str:
         lines = [
