@@ -8,7 +8,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.results.estimates import mean_value
-from pseudo_extended.results.modes import describe_modes
+from pseudo_extended.results.finding import describe_modes
 
 from .landscapes import CASES, exact_result, mixture
 from .sentences import assert_sentence
@@ -80,9 +80,13 @@ class TestTwoNormals:
         assert repr(two.modes()).startswith("2 modes")
 
     def test_of_many_modes_three_lines_are_printed(self):
-        lines = draws_of("25 normals", 0).modes().lines()
+        """The grid is its own mirror image, so that twenty of its modes come in pairs."""
+        modes = draws_of("25 normals", 0).modes()
+        lines = modes.lines()
         assert len(lines) == 3
-        assert "23 more modes" in lines[2]
+        assert len(modes.group_mass.value) == 15
+        shown = sum(2 if "1 more by symmetry" in line else 1 for line in lines[:2])
+        assert f"{25 - shown} more modes" in lines[2]
 
     @pytest.mark.parametrize("bad", [{"min_mass": 0.0}, {"min_mass": "much"}, {"min_depth": -1.0}])
     def test_bad_arguments(self, two, bad):
@@ -181,3 +185,24 @@ def test_errors_of_masses_cover():
         assert len(modes) == 2
         within += abs(modes.mass.value[0] - 0.7) < 3 * modes.mass.standard_error[0]
     assert within >= 95
+
+
+REAL = {  # a density, its true mass of the first mode (where x[0] > 0), and where a run starts
+    "two normals": (CASES["two normals"].log_density, 0.7, 2),
+    "unequal scales": (mixture([[3, 3, 3], [-3, -3, -3]], [0.5, 1], [0.6, 0.4]).log_density, 0.6, 3),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_errors_of_masses_cover_in_real_runs(name):
+    """Of 20 runs of the default, 19 are within three standard errors."""
+    log_density, mass, dim = REAL[name]
+    within = 0
+    for seed in range(20):
+        result = pe.sample(log_density, np.zeros(dim), draws=400, warmup=400, seed=seed, progress=False)
+        modes = result.modes()
+        right = int(np.argmax(modes.mean["x[0]"]))
+        assert len(modes) == 2
+        within += abs(modes.mass.value[right] - mass) < 3 * modes.mass.standard_error[right]
+    assert within >= 19

@@ -35,6 +35,10 @@ class Clusters(NamedTuple):
     """The highest place of each cluster."""
     is_sure: Bool[np.ndarray, " point"]
     """Whether the straight way from a point to its place crosses no valley."""
+    others: Labels
+    """The cluster of each of the other places; from `len(peaks)` on, one without points of the sample."""
+    empty_peaks: Points
+    """The highest place of each cluster without points of the sample."""
 
 
 class _Graph:
@@ -85,14 +89,17 @@ class _Graph:
         return np.array([find(i) for i in range(len(root))], int)
 
 
-def find_clusters(landscape: Landscape, min_depth: float, min_share: float) -> Clusters:
+def find_clusters(landscape: Landscape, min_depth: float, min_share: float, others: Points) -> Clusters:
     """The modes of the landscape that hold its sample, the largest first.
+
+    `others` are places that were found in other ways, such as by ascents from elsewhere: each belongs to one of these
+    modes, or to one that holds no point of the sample.
 
     Modes with a smaller share of the sample than `min_share` are given to the mode that is easiest to reach. Where the
     modes found are much narrower than the sample, the search is done again with steps of their width: longer ones
     might have gone from one mode into another.
     """
-    found = _search(landscape, min_depth, min_share)
+    found = _search(landscape, min_depth, min_share, others)
     for _ in range(MAX_SCALES):
         modes = range(len(found.peaks))
         centres = np.stack([landscape.sample[found.labels == k].mean(axis=0) for k in modes])
@@ -101,27 +108,36 @@ def find_clusters(landscape: Landscape, min_depth: float, min_share: float) -> C
         if np.all(width > 0.7 * landscape.scale):
             return found
         landscape = landscape.rescaled(width)
-        found = _search(landscape, min_depth, min_share)
+        found = _search(landscape, min_depth, min_share, others)
     return found
 
 
-def _search(landscape: Landscape, min_depth: float, min_share: float) -> Clusters:
+def _search(landscape: Landscape, min_depth: float, min_share: float, others: Points) -> Clusters:
     sample = landscape.sample
     ends, heights = landscape.relax(sample)
     graph = _Graph(landscape, min_depth)
-    home = _cover(graph, ends, heights)
+    if len(others):
+        ends_of_all, heights = np.concatenate([ends, others]), np.append(heights, landscape.heights(others))
+    else:
+        ends_of_all = ends
+    home = _cover(graph, ends_of_all, heights)
     if len(graph.x) > 1:
         graph.connect(graph.nearest(list(range(len(graph.x))), 5))
         _bend_ways(graph)
+    clusters = graph.clusters()
+    home, home_of_others = home[: len(sample)], home[len(sample) :]
+    empty = np.setdiff1d(clusters[home_of_others], clusters[home])
     of_node = _without_small(graph, home, min_share)
     labels = of_node[home]
     order = np.unique(labels)
     order = order[np.argsort([-np.sum(labels == each) for each in order], kind="stable")]
-    number = {int(each): k for k, each in enumerate(order)}
+    number = {int(each): k for k, each in enumerate([*order, *empty])}
     return Clusters(
         np.array([number[int(each)] for each in labels], int),
         graph.x[order],
         _crosses_no_valley(landscape, sample, ends, min_depth),
+        np.array([number[int(each)] for each in of_node[home_of_others]], int),
+        graph.x[empty],
     )
 
 
@@ -190,7 +206,7 @@ def _closest_pairs(landscape: Landscape, x: Points, clusters: Labels) -> list[tu
 
 
 def _without_small(graph: _Graph, home: Labels, min_share: float) -> Labels:
-    """The clusters of the nodes, in which those that hold too few points have joined others."""
+    """The clusters of the nodes, in which those that hold too few points, but some, have joined others."""
     clusters = graph.clusters()
     while True:
         names, counts = np.unique(clusters[home], return_counts=True)

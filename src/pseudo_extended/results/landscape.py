@@ -15,6 +15,8 @@ from pseudo_extended.target import Target
 
 SIZES = (32, 1024)
 """Places that one call of a compiled program takes: few programs, and little waste."""
+FEW = 8
+"""So many small calls are cheaper than a large one that is filled up."""
 INTERIOR = np.arange(1, 12) / 12
 """Where a segment is looked at between its ends."""
 NUM_NEIGHBOURS = 10
@@ -107,7 +109,7 @@ def _in_blocks(function: Callable[[Points], Array], x: Points) -> np.ndarray:
     parts, first = [], 0
     while first < len(x):
         left = len(x) - first
-        size = SIZES[0] if left <= SIZES[0] else SIZES[1]
+        size = SIZES[0] if left <= FEW * SIZES[0] else SIZES[1]
         block = x[first : first + size]
         filled = np.concatenate([block, np.repeat(block[-1:], size - len(block), axis=0)])
         parts.append(np.asarray(function(filled))[: len(block)])

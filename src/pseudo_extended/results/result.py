@@ -16,7 +16,9 @@ from pseudo_extended.results import estimates, exports
 from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
-from pseudo_extended.results.modes import Modes, find_modes, restrict
+from pseudo_extended.results.finding import find_modes
+from pseudo_extended.results.modes import Modes
+from pseudo_extended.results.restriction import restrict
 from pseudo_extended.results.series import r_hat
 from pseudo_extended.results.summary import summarise
 from pseudo_extended.results.to_arviz import result_to_arviz

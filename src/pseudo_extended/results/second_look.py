@@ -1,0 +1,97 @@
+"""A second look for modes after a run: ascents from its hot pseudo-samples, and the places that the pilot knew.
+
+Hot pseudo-samples lie where no draw of the target need be, so their ascents are starts that the run has paid for. What
+they show is of two kinds: modes that the draws have missed, and how many basins such starts have not shown at all.
+"""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from pseudo_extended.pilot.modes import distinct
+from pseudo_extended.results.landscape import Landscape
+
+if TYPE_CHECKING:
+    from pseudo_extended.results.result import Result
+
+NUM_ASCENTS = 256
+NUM_DEAR = 32
+"""Ascents for functions that are called in Python, and in more than `LOW_DIMENSION` dimensions."""
+LOW_DIMENSION = 50
+HOT = 0.5
+"""The hotter half of the temperatures that were visited gives the starts."""
+MAX_PLACES = 100
+
+Points = Float[np.ndarray, "place d"]
+
+
+class GoodTuring(NamedTuple):
+    """What ascents from random starts say about the basins that none of them has seen (Good 1953).
+
+    It speaks of basins, by their share of the starts, and not of modes by their mass: a heavy mode in a tiny basin may
+    be missed however small `unseen` is.
+
+    >>> GoodTuring.of(np.array([60, 30, 9, 1]))
+    GoodTuring(num_ascents=100, num_once=1, unseen=0.01, bound=0.0398...)
+    """
+
+    num_ascents: int
+    num_once: int
+    """How many basins exactly one ascent ended in."""
+    unseen: float
+    """The share of such starts whose basin no ascent has seen: an estimate."""
+    bound: float
+    """That share and three standard errors (Esty 1983), and at least 3/n: one basin with more was seen with 95 %."""
+
+    @classmethod
+    def of(cls, hits: Int[np.ndarray, " mode"]) -> "GoodTuring":
+        """From the number of ascents that ended in each mode."""
+        number, once, twice = int(np.sum(hits)), int(np.sum(hits == 1)), int(np.sum(hits == 2))
+        if number == 0:
+            return cls(0, 0, 1.0, 1.0)
+        error = np.sqrt(max(once * (1 - once / number) + 2 * twice, 0.0)) / number
+        unseen = once / number
+        return cls(number, once, unseen, float(min(max(unseen + 3 * error, 3 / number), 1.0)))
+
+
+class Places(NamedTuple):
+    """Where ascents have ended, each place once."""
+
+    x: Points
+    hits: Int[np.ndarray, " place"]
+
+
+def hot_starts(result: "Result", number: int) -> Points:
+    """Points of the hotter half of the temperatures, evenly from all chains and draws; none if there are none."""
+    beta = result.statistics.get("beta")
+    nothing = np.zeros((0, result.target.dim))
+    if beta is None or beta.shape != result.log_weights.shape:
+        return nothing
+    hot = np.flatnonzero((beta < 0.99) & (beta <= np.quantile(beta, HOT)))
+    chosen = hot[np.unique(np.linspace(0, len(hot) - 1, number).astype(int))] if len(hot) else hot
+    points = result.unconstrained.reshape(-1, result.target.dim)[chosen]
+    return points[np.all(np.isfinite(points), axis=1)]
+
+
+def look_again(result: "Result", landscape: Landscape) -> Places:
+    """Where ascents from hot pseudo-samples end; nowhere if the run has none, or the density has no gradient."""
+    target = result.target
+    nothing = Places(np.zeros((0, target.dim)), np.zeros(0, int))
+    if not target.is_differentiable:
+        return nothing
+    is_dear = bool(target.host_functions) or target.dim > LOW_DIMENSION
+    starts = hot_starts(result, NUM_DEAR if is_dear else NUM_ASCENTS)
+    if not len(starts):
+        return nothing
+    ends, heights = landscape.relax(starts)
+    kept, hits = distinct(ends, heights, MAX_PLACES)
+    return Places(ends[kept[:MAX_PLACES]], hits[:MAX_PLACES])
+
+
+def places_of_pilot(result: "Result") -> Places:
+    """The modes of the pilot's report; nowhere if the method has none."""
+    modes = getattr(getattr(result, "pilot", None), "modes", None)
+    if modes is None or np.ndim(modes.x) != 2:
+        return Places(np.zeros((0, result.target.dim)), np.zeros(0, int))
+    return Places(np.asarray(modes.x, float)[:MAX_PLACES], np.asarray(modes.num_hits, int)[:MAX_PLACES])
