@@ -14,6 +14,7 @@ import numpy as np
 
 import pseudo_extended as pe
 from pseudo_extended.pilot import preparation
+from pseudo_extended.pilot.learned_base import claimed as claimed_share
 
 
 def measured(target: object, dim: int, seed: int, chains: int) -> tuple[float, float, float]:
@@ -30,14 +31,14 @@ def machines(seeds: list[int]) -> None:
     print("|---|---|---|---|---|")
     for seed in seeds:
         target = pe.problems.boltzmann_machine(24, seed=seed).target
-        with patch.object(preparation, "claimed", wraps=preparation.claimed) as claimed:
+        with patch.object(preparation, "claimed", wraps=claimed_share) as claimed:
             with patch.multiple(preparation, MAX_UNSEEN=1.0, MIN_CLAIMED=0.0):
                 listed = measured(target, target.dim, seed, chains=2)
             [call] = claimed.call_args_list
         with patch.object(preparation, "MAX_UNSEEN", -1.0):
             broad = measured(target, target.dim, seed, chains=2)
         rows = (f"{ess:.0f}, {r_hat:.3f}, {seconds:.1f}" for ess, r_hat, seconds in (listed, broad))
-        print(f"| {seed} | {preparation.claimed(*call.args):.2f} | {' | '.join(rows)} | {listed[0] / broad[0]:.2g} |")
+        print(f"| {seed} | {claimed_share(*call.args):.2f} | {' | '.join(rows)} | {listed[0] / broad[0]:.2g} |")
 
 
 def ridges(seeds: list[int]) -> None:

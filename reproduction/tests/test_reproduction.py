@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -524,7 +523,7 @@ def test_all_of_it_on_a_tiny_budget(tmp_path, monkeypatch, data_directory):
 class TestCommand:
     def test_list_refusals_and_rendering(self, tmp_path):
         runner = CliRunner()
-        assert runner.invoke(cli.app, ["--version"]).output == f"pseudo-extended {version('pseudo-extended')}\n"
+        assert runner.invoke(cli.app, ["--version"]).output == f"pseudo-extended {pe.__version__}\n"
         listed = runner.invoke(cli.app, ["reproduce", "list"])
         assert "table1" in listed.output
         assert "560 runs of 50,000 draws" in listed.output

@@ -3,7 +3,6 @@
 import importlib
 import importlib.util
 import sys
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -12,6 +11,7 @@ import typer
 from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
 from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError
+from pseudo_extended.version import __version__
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
@@ -35,7 +35,7 @@ REFUSALS = (StoreError, StoreInUseError, StoreVersionError, TimeoutError)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"pseudo-extended {version('pseudo-extended')}")
+        typer.echo(f"pseudo-extended {__version__}")
         raise typer.Exit
 
 

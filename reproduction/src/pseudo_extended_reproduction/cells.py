@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import pseudo_extended as pe
 from pseudo_extended.problems.files import VARIABLE
 from pseudo_extended.run.control import Running
 from pseudo_extended.run.outcome import NoDrawsError
@@ -91,7 +92,7 @@ def run_cell(cell: Cell, watch: Callable[[Cell, float], bool] | None = None, dat
         "compile_seconds": round(result.seconds["compile"], 2),
         "wall_seconds": round(time.perf_counter() - began, 2),
         "notes": [*result.notes],
-        "versions": {name: version(name) for name in ("pseudo-extended", "jax")},
+        "versions": {"pseudo-extended": pe.__version__, "jax": version("jax")},
         "processor": _processor(),
         "day": time.strftime("%Y-%m-%d"),
     }

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pseudo_extended.models import pystan_services
+from pseudo_extended.optional import require
 
 T = TypeVar("T")
 WRONG_NUMBER = "number of parameters does not match"
@@ -65,7 +66,7 @@ class PystanEngine(StanEngine):
         info = pystan_services.program_info(program)
         self.data = check_data(info, data)
         self.module: ModuleType = self.call(pystan_services.load_privately, program)
-        httpstan = pystan_services.require("httpstan", "pystan", "from_stan")
+        httpstan = require("httpstan", "pystan", "from_stan")
         self.origin = f"pystan (httpstan {httpstan.__version__})"
         try:
             self.names = list(self.call(self.module.constrained_param_names, self.data))

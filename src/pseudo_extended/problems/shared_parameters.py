@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
-from scipy.integrate import quad
 
 from pseudo_extended import checks
 from pseudo_extended.target import Target
@@ -71,6 +70,8 @@ def _mean_theta(num_particles: int, beta: float) -> float:
         # p(y|x)^β is a normal of variance NOISE²/β up to a constant, which does not depend on θ.
         tempered = _normal(Y, variance + NOISE**2 / beta)
         return float(_normal(theta, 1.0) * evidence * tempered ** (num_particles - 1))
+
+    from scipy.integrate import quad  # importing it takes half a second
 
     mass, first = (quad(lambda t, k=k: t**k * density(t), -12, 12, limit=200, points=[0.0])[0] for k in (0, 1))
     return first / mass

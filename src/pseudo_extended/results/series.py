@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.fft import next_fast_len
 from scipy.special import ndtri
-from scipy.stats import rankdata
 
 Series = Float[np.ndarray, "chain draw *entry"]
 Entry = Float[np.ndarray, "*entry"]
@@ -80,6 +79,8 @@ def _is_constant(series: Series) -> Bool[np.ndarray, "*entry"]:
 
 def _normal_scores(series: Series) -> Series:
     flat = series.reshape(-1, *series.shape[2:])
+    from scipy.stats import rankdata  # importing it takes a second
+
     ranks = rankdata(flat, method="average", axis=0)
     return ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(series.shape)
 

@@ -1,14 +1,13 @@
 """ArviZ objects, for both of its lines: InferenceData (0.23) and xarray.DataTree (1.x)."""
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
-import xarray as xr
 
 from pseudo_extended import checks
+from pseudo_extended.optional import require
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
 from pseudo_extended.target.views import Facts, map_in_batches
@@ -69,11 +68,16 @@ def build_arviz(groups: Mapping[str, Group], coords: Mapping[str, Sequence[Any]]
     The datasets are made here: ArviZ's `from_dict` differs between the lines, and gives a parameter the axes of a
     statistic that has its name.
     """
+    xarray = _require("xarray")
+    arviz = _require("arviz")  # importing it takes one to two seconds
     datasets = {name: _dataset(group, coords, attributes) for name, group in groups.items()}
-    arviz: Any = import_module("arviz")  # one to two seconds that only this call should cost
     if arviz.__version__.startswith("0."):
         return arviz.InferenceData(**datasets)
-    return xr.DataTree.from_dict(datasets)
+    return xarray.DataTree.from_dict(datasets)
+
+
+def _require(module: str) -> Any:
+    return require(module, "'pseudo-extended[arviz]'", "to_arviz")
 
 
 def _sample_stats(result: "Result", seed: int) -> Group:
@@ -155,11 +159,11 @@ def _axes(
     }
 
 
-def _dataset(group: Group, coords: Mapping[str, Sequence[Any]], attributes: Mapping[str, str]) -> xr.Dataset:
+def _dataset(group: Group, coords: Mapping[str, Sequence[Any]], attributes: Mapping[str, str]) -> Any:
     variables = {name: ((*group.leading, *group.dims[name]), values) for name, values in group.arrays.items()}
     sizes = {axis: size for axes, values in variables.values() for axis, size in zip(axes, values.shape, strict=True)}
     used = {
         axis: list(coords[axis]) if len(coords.get(axis, ())) == size else list(range(size))
         for axis, size in sizes.items()
     }
-    return xr.Dataset(variables, coords=used, attrs=dict(attributes))
+    return _require("xarray").Dataset(variables, coords=used, attrs=dict(attributes))

@@ -13,11 +13,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import google_crc32c
 import numpy as np
-import zarr
 
+from pseudo_extended.optional import require
 from pseudo_extended.store.files import BrokenFileError, flush_directory, replace_file
+
+
+def require_store(module: str) -> Any:
+    """Import a library that only stores need, or raise one sentence that says how to install it."""
+    return require(module, "'pseudo-extended[store]'", "store=")
 
 
 class Column(NamedTuple):
@@ -172,7 +176,7 @@ class Arrays:
             values = values.astype(str)
         with warnings.catch_warnings():  # about text, whose place in zarr's format 3 is not settled yet
             warnings.simplefilter("ignore")
-            array = zarr.create_array(
+            array = require_store("zarr").create_array(
                 self.root,
                 name=f"{group}/{dim}",
                 shape=values.shape,
@@ -193,7 +197,7 @@ class Arrays:
 
 def _checksum(data: bytes | np.ndarray) -> bytes:
     """As zarr's codec crc32c appends it."""
-    return struct.pack("<I", google_crc32c.value(data))
+    return struct.pack("<I", require_store("google_crc32c").value(data))
 
 
 def _json(data: dict[str, Any]) -> bytes:

@@ -16,8 +16,9 @@ from jax.extend import core
 
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
+from pseudo_extended.version import __version__
 
-PACKAGES = ("pseudo-extended", "jax", "jaxlib", "blackjax", "numpy")
+PACKAGES = ("jax", "jaxlib", "blackjax", "numpy")
 
 
 @in_double_precision
@@ -51,7 +52,7 @@ def fingerprint_versions() -> dict[str, str]:
     """What the bits of a draw may depend on besides the model: versions, the platform, and XLA's flags."""
     flags = os.environ.get("XLA_FLAGS", "").split()
     kept = sorted(flag for flag in flags if "device_count" not in flag)
-    versions = {package: version(package) for package in PACKAGES}
+    versions = {"pseudo-extended": __version__} | {package: version(package) for package in PACKAGES}
     return versions | {"platform": jax.default_backend(), "XLA_FLAGS": " ".join(kept)}
 
 

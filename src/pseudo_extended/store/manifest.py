@@ -3,13 +3,13 @@
 import hashlib
 import json
 from collections.abc import Callable
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from pseudo_extended.store.codec import up_to_date
 from pseudo_extended.store.files import BrokenFileError, flush_directory, replace_file
 from pseudo_extended.store.migrations import from_version_1
+from pseudo_extended.version import __version__
 
 VERSION = 2
 """Of the format; raised when an older library could not read, or would misread, what is written."""
@@ -26,7 +26,7 @@ class StoreVersionError(ValueError):
 
 def write_manifest(directory: Path, content: dict[str, Any]) -> dict[str, Any]:
     """Both copies, one after the other, so that one of them is whole at any moment; what was written."""
-    content = content | {"format": "pseudo-extended run", "version": VERSION, "library": version("pseudo-extended")}
+    content = content | {"format": "pseudo-extended run", "version": VERSION, "library": __version__}
     text = json.dumps(content, indent=1)
     sealed = json.dumps({"sha256": _digest(text), "manifest": text}, indent=1)
     for copy in COPIES:
@@ -66,14 +66,14 @@ def _migrated(store: Path, content: dict[str, Any]) -> dict[str, Any]:
     if found > VERSION:
         raise StoreVersionError(
             f"store {str(store)!r} has format {found}, written by pseudo-extended {library}; this is "
-            f"{version('pseudo-extended')}, which knows formats up to {VERSION}: upgrade to resume it."
+            f"{__version__}, which knows formats up to {VERSION}: upgrade to resume it."
         )
     while content["version"] < VERSION:
         migrate = MIGRATIONS.get(content["version"])
         if migrate is None:
             raise StoreVersionError(
                 f"store {str(store)!r} has format {found}, written by pseudo-extended {library}, which this version "
-                f"({version('pseudo-extended')}, format {VERSION}) cannot go on with: resume it with "
+                f"({__version__}, format {VERSION}) cannot go on with: resume it with "
                 f"pseudo-extended {library}; xarray opens its draws as ever."
             )
         content = migrate(content)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from pseudo_extended import checks
-from pseudo_extended.store.arrays import Arrays, Layout
+from pseudo_extended.store.arrays import Arrays, Layout, require_store
 from pseudo_extended.store.files import BrokenFileError, read_sealed, write_sealed
 from pseudo_extended.store.lock import Lock
 from pseudo_extended.store.manifest import COPIES, read_manifest, write_manifest
@@ -135,7 +135,9 @@ class Store:
 
 
 def store_path(path: Any) -> Path:
-    """`path`, if it can be one."""
+    """`path`, if it can be one, and the libraries that stores need are there."""
+    for module in ("zarr", "google_crc32c"):
+        require_store(module)
     if not (isinstance(path, (str, Path)) and str(path)):
         raise TypeError(f"store must be a path such as 'run.zarr'; got {checks.describe(path)}.")
     return Path(path)
