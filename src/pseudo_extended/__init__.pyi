@@ -32,6 +32,7 @@ from pseudo_extended.methods import RepellingAttracting as RepellingAttracting
 from pseudo_extended.methods import SimulatedTempering as SimulatedTempering
 from pseudo_extended.models import from_numpy as from_numpy
 from pseudo_extended.models import from_numpyro as from_numpyro
+from pseudo_extended.models import from_prior_transform as from_prior_transform
 from pseudo_extended.models import from_pymc as from_pymc
 from pseudo_extended.models import from_stan as from_stan
 from pseudo_extended.results.estimates import Estimate as Estimate
