@@ -8,7 +8,7 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: demo test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev net benchmark benchmark-engine compare clean
+.PHONY: coverage demo docs test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev net benchmark benchmark-engine compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
@@ -64,8 +64,16 @@ EMITTERS = $(shell $(BIN)/python -c 'import jaxlib; print("--xla_cpu_use_fusion_
 QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 $(EMITTERS)"
 
 # The longest come first, so that neither worker waits for the other at the end.
+# Coverage costs little where Python can watch lines itself, from 3.12 on; `make coverage` measures it with any Python.
+COVERAGE = $(shell $(BIN)/python -c 'import sys; print("--cov=pseudo_extended --cov-report=term:skip-covered" * (sys.version_info >= (3, 12)))')
+coverage: COVERAGE = --cov=pseudo_extended --cov-report=term:skip-covered
+coverage: unit ## The unit tests, and which lines they do not reach
+
+docs: install-dev ## Execute every example in the README, the docs and the docstrings
+	$(QUICK) $(PYTEST) -m "not slow" README.md docs src
+
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
-	$(QUICK) $(PYTEST) -m "not slow" --durations 12 README.md docs tools tests/execution reproduction tests/models tests/doors tests/unit tests/fuzz src
+	COVERAGE_CORE=sysmon $(QUICK) $(PYTEST) $(COVERAGE) -m "not slow" --durations 12 README.md docs tools tests/execution reproduction tests/models tests/doors tests/unit tests/fuzz src
 
 runs: install-dev ## Whole runs against truth, and the examples
 	XLA_FLAGS="$(EMITTERS)" $(PYTEST) -m "not slow" tests/statistical tests/examples
