@@ -9,8 +9,11 @@ from threading import Lock, local
 from typing import Any, NamedTuple
 
 import jax
+from jax.extend.core import jaxpr_as_fun
 from jax.sharding import SingleDeviceSharding
 from jax.stages import Lowered
+
+from pseudo_extended.small_batches import in_small_batches, threads_may_wait_for_ever
 
 _compiled: OrderedDict[str, Future[Callable[..., Any]]] = OrderedDict()
 """Those under way as well: a thread that wants one waits for the thread that compiles it, and for no other."""
@@ -31,11 +34,26 @@ class Job(NamedTuple):
     """Where it runs; None for where JAX puts it."""
 
     def lower(self) -> Lowered:
-        """Traced and lowered, not yet compiled."""
+        """Traced and lowered, not yet compiled; rewritten where its kernels could wait for each other for ever."""
+        traced = self._jit(self.function).trace(*self.arguments)
+        platform = jax.default_backend() if self.device is None else self.device.platform
+        program = traced.jaxpr
+        if platform == "cpu" and threads_may_wait_for_ever():
+            program = in_small_batches(program)
+        if program is traced.jaxpr:
+            return traced.lower()
+        structure = jax.tree.structure(traced.out_info)
+
+        def rewritten(*arguments: Any) -> Any:
+            return jax.tree.unflatten(structure, jaxpr_as_fun(program)(*jax.tree.leaves(arguments)))
+
+        return self._jit(rewritten).lower(*self.arguments)
+
+    def _jit(self, function: Callable[..., Any]) -> Any:
         if self.device is None:
-            return jax.jit(self.function).lower(*self.arguments)
+            return jax.jit(function)
         here = SingleDeviceSharding(self.device)
-        return jax.jit(self.function, in_shardings=here, out_shardings=here).lower(*self.arguments)
+        return jax.jit(function, in_shardings=here, out_shardings=here)
 
 
 def compile_once(*jobs: Job) -> list[Callable[..., Any]]:
