@@ -2,7 +2,8 @@
 
     p(k, x, t) ∝ γ(x_k) Π_{j≠k} γ_{β(t_j)}(x_j) g(t_j),        k in 1 … N, t_j in [0, 1]
 
-Given k and t everything factorises: each pseudo-sample moves on its own density, with the step size and the metric of
+Where the base is a mixture at several modes, g depends on the mode too: see `tempering.mode_rows`. Given k and t
+everything factorises: each pseudo-sample moves on its own density, with the step size and the metric of
 its own temperature, and no gradient goes through β. Given x both are drawn exactly, k with the temperatures integrated
 out: pseudo-sample i carries the target with probability proportional to γ(x_i)/q(x_i), q(x) = ∫ γ_{β(t)}(x) g(t) dt.
 The weighted points are the same as the paper's with this q (eq. 2), so theorem 2.1 holds for them.
@@ -31,12 +32,15 @@ from pseudo_extended.methods.index_parameters import (
     rungs,
     tuned,
     untuned,
+    with_rows_for,
 )
 from pseudo_extended.pilot.mode_search import NUM_ASCENTS
 from pseudo_extended.pilot.preparation import Preparation, prepare_path
 from pseudo_extended.target import Target
-from pseudo_extended.target.bases import AbstractBase, Normal
-from pseudo_extended.tempering.bridges import bridges, share_of_others
+from pseudo_extended.target.bases import AbstractBase, Normal, NormalMixture
+from pseudo_extended.tempering.bridges import bridges, log_masses, share_of_others
+from pseudo_extended.tempering.labelled import Labelled, LabelOf, Rows, labelled, refresh_labelled, settle
+from pseudo_extended.tempering.mode_rows import adapt_rows
 from pseudo_extended.tempering.path import Path, cells_given, draw_t, on_path
 from pseudo_extended.tempering.temperatures import (
     TemperatureAdaptation,
@@ -63,6 +67,8 @@ class IndexState(NamedTuple):
     """log γ(x)/q(x) with the temperature integrated out, where it is free."""
     last: "IndexInfo"
     """What happened in the move that led here."""
+    label: Int[Array, " particle"] | None = None
+    """The mode of the base that each is in, where g depends on it."""
 
 
 class IndexInfo(NamedTuple):
@@ -198,6 +204,9 @@ class IndexGibbs(AbstractPreparedMethod):
         )
         prepared = prepare_path(key, preparation, target, x[0], say)
         num_particles, notes = self.num_particles, prepared.notes
+        parameters = IndexParameters(*tuned(self.instrument, prepared.annealed))
+        if self.is_free:
+            parameters = with_rows_for(parameters, prepared.base)
         if self.chooses_particles:
             num_particles = particles_for(float(prepared.annealed.length[-1]), target.dim)
             notes = (*notes, f"N = {num_particles} for a path of this length.")
@@ -209,7 +218,7 @@ class IndexGibbs(AbstractPreparedMethod):
             metric=self.metric,
             width=self.width,
             learned_base=jax.tree.map(jnp.asarray, prepared.base),
-            parameters=IndexParameters(*tuned(self.instrument, prepared.annealed)),
+            parameters=parameters,
         )
         return Prepared(method, prepared.starts(key, x.shape[0], num_particles), notes)
 
@@ -223,7 +232,8 @@ class IndexGibbs(AbstractPreparedMethod):
         nobody = jnp.zeros(self.num_particles, bool)
         moved = MoveInfo(zeros, nobody, nobody, zeros)
         info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, jnp.asarray(0))
-        state = self._draw_index(key, parameters.path, points, info)
+        label = jax.vmap(self._label_of(target))(x) if parameters.path.has_rows else None
+        state = self._draw_index(key, parameters.path, points, info, label)
         return Chain(state, parameters, start_adaptation(parameters.path, parameters.log_step))
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[IndexState, IndexInfo]:
@@ -238,16 +248,21 @@ class IndexGibbs(AbstractPreparedMethod):
         evaluate = self._evaluator(target)
         points, moved = move(key_move, self.kernel, evaluate, state.points, beta, step_size, scale)
         num_evaluations = jnp.sum(moved.num_evaluations).astype(int)
-        rate, fresh_log_mass = jnp.zeros_like(t), jnp.zeros_like(t)
+        rate, fresh_log_mass, label = jnp.zeros_like(t), jnp.zeros_like(t), None
         own = self._own_target(target)
-        if own.base is not None and own.base.can_sample:
+        if state.label is not None:
+            key_settle, key_refresh = jax.random.split(key_refresh)
+            rows, label_of = Rows(parameters.path, t, carrier), self._label_of(target)
+            now = settle(key_settle, rows, Labelled(state.points, state.label), labelled(label_of, points))
+            now, rate, fresh = refresh_labelled(key_refresh, own.draw_base, evaluate, label_of, rows, now, beta)
+            (points, label), num_evaluations = now, num_evaluations + self.num_particles
+            fresh_log_mass = log_masses(parameters.path.seen_from(fresh.label), fresh.points.delta)
+        elif own.base is not None and own.base.can_sample:
             points, rate, delta = refresh(key_refresh, own.draw_base, evaluate, points, beta)
             num_evaluations = num_evaluations + self.num_particles
-            in_support = ~jnp.isneginf(delta)
-            log_mass = cells_given(parameters.path, jnp.where(in_support, delta, 0.0)).log_mass
-            fresh_log_mass = jnp.where(in_support, log_mass, -jnp.inf)
+            fresh_log_mass = log_masses(parameters.path, delta)
         info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, num_evaluations)
-        state = self._draw_index(key_index, parameters.path, points, info)
+        state = self._draw_index(key_index, parameters.path, points, info, label)
         return state, state.last
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: IndexInfo) -> Chain:
@@ -263,17 +278,21 @@ class IndexGibbs(AbstractPreparedMethod):
             jnp.asarray(self.kernel.target_acceptance)[0],
         )
         num_updates = adaptation.num_updates + 1
-        path = parameters.path
-        if self.is_free:
-            cells = cells_given(path, chain.state.points.delta)
-            path = adapt_g(path, cells.share @ share_of_others(chain.state.log_weight), num_updates)
+        path, state, rows = parameters.path, chain.state, adaptation.rows
+        if rows is not None:
+            share, weight = cells_given(path.seen_from(state.label), state.points.delta).share, state.log_weight
+            others, carries = share_of_others(weight), jax.nn.softmax(weight)
+            path, rows = adapt_rows(path, share, others, carries, state.label, rows, num_updates)
+        elif self.is_free:
+            cells = cells_given(path, state.points.delta)
+            path = adapt_g(path, cells.share @ share_of_others(state.log_weight), num_updates)
         average_g = running_average(adaptation.average_log_g, path.log_g, num_updates)
         average_step = running_average(adaptation.average_log_step, log_step, num_updates)
         frozen = parameters._replace(
             path=path._replace(log_g=jnp.where(stage.ends_warmup, average_g, path.log_g)),
             log_step=jnp.where(stage.ends_warmup, average_step, log_step),
         )
-        return Chain(chain.state, frozen, TemperatureAdaptation(num_updates, visits, average_g, average_step))
+        return Chain(state, frozen, TemperatureAdaptation(num_updates, visits, average_g, average_step, rows))
 
     def points(self, target: Target, state: IndexState) -> WeightedPoints:
         """All pseudo-samples, weighted by γ(x)/q(x)."""
@@ -307,11 +326,18 @@ class IndexGibbs(AbstractPreparedMethod):
         """For tables."""
         return f"index Gibbs with {type(self.kernel).__name__}, N = {self.num_particles}"
 
-    def _draw_index(self, key: Key[Array, ""], path: Path, points: PathState, info: IndexInfo) -> IndexState:
+    def _draw_index(
+        self,
+        key: Key[Array, ""],
+        path: Path,
+        points: PathState,
+        info: IndexInfo,
+        label: Int[Array, " particle"] | None = None,
+    ) -> IndexState:
         """k given x, with the temperatures integrated out where they are free; then t given x."""
         uniform = jax.random.uniform(key, (self.num_particles + 1,), dtype=float)
         if self.is_free:
-            cells = cells_given(path, points.delta)
+            cells = cells_given(path.seen_from(label), points.delta)
             log_weight = points.delta - cells.log_mass
             t = draw_t(uniform[1:], cells)
         else:
@@ -320,13 +346,18 @@ class IndexGibbs(AbstractPreparedMethod):
             log_weight = (1 - path.beta[node]) * points.delta - path.log_g[node]
         cumulative = jnp.cumsum(jnp.exp(log_weight - jnp.max(log_weight)))
         index = jnp.minimum(jnp.sum(cumulative <= uniform[0] * cumulative[-1]), self.num_particles - 1)
-        return IndexState(points, t, index, log_weight, info)
+        return IndexState(points, t, index, log_weight, info, label)
 
     def _own_target(self, target: Target) -> Target:
         return target if self.learned_base is None else target.with_base(self.learned_base)
 
     def _evaluator(self, target: Target) -> Any:
         return evaluator(self._own_target(target), gradient=self.kernel.uses_gradient)
+
+    def _label_of(self, target: Target) -> LabelOf:
+        base = self._own_target(target).base
+        assert isinstance(base, NormalMixture)  # or there would be no rows
+        return base.label
 
     def _dense(self, dim: int) -> bool:
         return self.metric == "dense" or (self.metric == "auto" and dim <= FEW_DIMENSIONS)

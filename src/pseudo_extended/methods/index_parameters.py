@@ -10,6 +10,8 @@ from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempe
 from pseudo_extended.kernels import HMC
 from pseudo_extended.kernels.path_moves import Scale
 from pseudo_extended.pilot.annealing import Annealed, path_from, tuning_at, tuning_from
+from pseudo_extended.target.bases import NormalMixture
+from pseudo_extended.tempering.mode_rows import with_rows
 from pseudo_extended.tempering.path import Path
 
 NUM_CELLS = 16
@@ -62,6 +64,15 @@ def tuned(instrument: AbstractInstrument, annealed: Annealed) -> tuple[Path, Flo
         )
     path = fixed_path(instrument)
     return path, *tuning_at(annealed, np.asarray(path.beta))
+
+
+def with_rows_for(parameters: IndexParameters, base: NormalMixture | None) -> IndexParameters:
+    """A row of g for each mode of the base, if there are two at least and the temperatures are free.
+
+    All rows begin as the pilot's one, and warm-up tells them apart.
+    """
+    num_modes = 0 if base is None else base.num_modes
+    return parameters._replace(path=with_rows(parameters.path, num_modes)) if num_modes > 1 else parameters
 
 
 def untuned(instrument: AbstractInstrument, dim: int, *, dense: bool) -> IndexParameters:

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key, PyTree, Shaped
+from jaxtyping import Array, Float, Int, Key, PyTree, Shaped
 
 from pseudo_extended import checks
 from pseudo_extended.randomness import normals_and_uniforms
@@ -130,6 +130,9 @@ class NormalMixture(AbstractBase):
     centre: Float[np.ndarray, " d"]
     log_heights: Float[np.ndarray, " component"]
     """The log densities of the components at their own means, with their weights."""
+    labels: Int[np.ndarray, " component"] | None
+    """The mode to which each component belongs, or -1 for those of the broad part; None in a store that was written
+    before there were labels."""
 
     def __init__(self, means: Any, scales: Any, weights: Any = None):
         self.means = checks.float_array("means of NormalMixture", means)
@@ -171,6 +174,7 @@ class NormalMixture(AbstractBase):
             self.offsets = self.whiteners * (self.means - self.centre)
             log_scale = np.sum(np.log(self.scales), axis=1)
         self.log_heights = self.log_weights - log_scale - 0.5 * dim * LOG_2PI
+        self.labels = _labels(self.means, self.scales)
 
     @property
     def is_dense(self) -> bool:
@@ -182,9 +186,22 @@ class NormalMixture(AbstractBase):
         """How many normals."""
         return self.means.shape[0]
 
+    @property
+    def num_modes(self) -> int:
+        """How many of its means are those of one component, or of several that are equal."""
+        return 0 if self.labels is None else int(np.max(self.labels)) + 1
+
     def log_density(self, u: Float[Array, " d"], position: PyTree, log_det: Float[Array, ""]) -> Float[Array, ""]:
         """The normalised log density."""
         del position, log_det
+        return jax.nn.logsumexp(self._log_parts(u))
+
+    def label(self, u: Float[Array, " d"]) -> Int[Array, ""]:
+        """The label of the component that is most likely to have made `u`: a mode, or -1 for the broad part."""
+        return jnp.asarray(self.labels)[jnp.argmax(self._log_parts(u))]
+
+    def _log_parts(self, u: Float[Array, " d"]) -> Float[Array, " component"]:
+        """The log density of each component, with its weight."""
         away = u - self.centre
         if not self.is_dense:
             whitened = self.whiteners * away
@@ -193,7 +210,7 @@ class NormalMixture(AbstractBase):
         else:  # a call of the matrix product costs more than it saves
             factors = jnp.asarray(self.whiteners).reshape(-1, *self.means.shape)
             whitened = jnp.sum(factors * away[:, None, None], axis=0)
-        return jax.nn.logsumexp(self.log_heights - 0.5 * jnp.sum((whitened - self.offsets) ** 2, axis=-1))
+        return self.log_heights - 0.5 * jnp.sum((whitened - self.offsets) ** 2, axis=-1)
 
     @property
     def can_sample(self) -> bool:
@@ -213,6 +230,22 @@ class NormalMixture(AbstractBase):
         """As many coordinates as the target."""
         if self.means.shape[1] != dim:
             raise ValueError(f"means of {name} must have {dim} columns, like the target; got {self.means.shape[1]}.")
+
+
+def _labels(means: Float[np.ndarray, "component d"], scales: np.ndarray) -> Int[np.ndarray, " component"]:
+    """The mode of each component: equal components are one mode, and those with one mean and several scales are broad.
+
+    A padded mixture repeats a component, and the broad part is a normal at several scales.
+
+    >>> _labels(np.array([[0.0], [5.0], [5.0], [2.0], [2.0]]), np.array([[1.0], [1.0], [1.0], [4.0], [9.0]]))
+    array([ 0,  1,  1, -1, -1])
+    """
+    _, first, place = np.unique(means, axis=0, return_index=True, return_inverse=True)
+    place = place.reshape(-1)
+    differs = np.any((scales != scales[first[place]]).reshape(len(means), -1), axis=1)
+    is_mode = np.bincount(place, differs) == 0
+    number = np.cumsum(is_mode) - 1
+    return np.where(is_mode[place], number[place], -1)
 
 
 class Base(AbstractBase):

@@ -5,10 +5,19 @@ import jax.numpy as jnp
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
+from pseudo_extended.tempering.path import Path, cells_given
+
 
 def share_of_others(log_weight: Float[Array, " particle"]) -> Float[Array, " particle"]:
     """How much each pseudo-sample counts as one that does not carry the target: 1 - w, normalised."""
     return (1 - jax.nn.softmax(log_weight)) / (log_weight.shape[0] - 1)
+
+
+def log_masses(path: Path, delta: Float[Array, " particle"]) -> Float[Array, " particle"]:
+    """log q/γ0 at points with these Δ; -inf where the target vanishes."""
+    in_support = ~jnp.isneginf(delta)
+    log_mass = cells_given(path, jnp.where(in_support, delta, 0.0)).log_mass
+    return jnp.where(in_support, log_mass, -jnp.inf)
 
 
 def bridges(

@@ -12,19 +12,29 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 
 class Path(NamedTuple):
     """β and log g at the nodes; the last node is the target, β = 1."""
 
     beta: Float[Array, " node"]
-    log_g: Float[Array, " node"]
+    log_g: Float[Array, "node ..."]
+    """One for all points, or one for each label of a point: see `tempering.mode_rows`."""
 
     @property
     def num_cells(self) -> int:
         """Intervals between the nodes."""
         return self.beta.shape[0] - 1
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether g depends on the label of a point."""
+        return self.log_g.ndim == 2
+
+    def seen_from(self, label: Int[Array, "*batch"] | None) -> "Path":
+        """The path as points with these labels see it: for each of them its own log g."""
+        return self if label is None else self._replace(log_g=self.log_g[:, label])
 
 
 class Cells(NamedTuple):
@@ -54,12 +64,12 @@ def on_path(nodes: Float[Array, " node"], t: Float[Array, "*batch"]) -> Float[Ar
 
 
 def cells_given(path: Path, delta: Float[Array, "*batch"]) -> Cells:
-    """The conditional of t given points with these Δ.
+    """The conditional of t given points with these Δ; log g is one for all of them, or has a column for each.
 
     One exponential for each node and no logarithm: the mass of a cell is (e^b - e^a)/(b - a), with a and b the log
     densities at its ends.
     """
-    beta, log_g = (nodes.reshape(-1, *(1,) * delta.ndim) for nodes in path)
+    beta, log_g = (nodes.reshape(nodes.shape[0], *(nodes.shape[1:] or (1,) * delta.ndim)) for nodes in path)
     height = beta * delta + log_g
     top = jnp.max(height, axis=0)
     height = height - top

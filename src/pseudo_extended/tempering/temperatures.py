@@ -13,19 +13,31 @@ from jaxtyping import Array, Bool, Float, Int
 from pseudo_extended.tempering.path import Path
 
 
+class RowVisits(NamedTuple):
+    """What the pseudo-samples have seen of each label, where g depends on it."""
+
+    number: Float[Array, " label"]
+    """Visits by pseudo-samples that do not carry the target, as shares of a step."""
+    mass: Float[Array, " label"]
+    """The part of the target in it."""
+
+
 class TemperatureAdaptation(NamedTuple):
     """The state of adaptation; averages are over the second half of what was seen."""
 
     num_updates: Float[Array, ""]
     visits: Float[Array, " knot"]
     """How many moves counted towards each step size."""
-    average_log_g: Float[Array, " node"]
+    average_log_g: Float[Array, "node ..."]
     average_log_step: Float[Array, " knot"]
+    rows: RowVisits | None = None
 
 
 def start_adaptation(path: Path, log_step: Float[Array, " knot"]) -> TemperatureAdaptation:
     """Nothing seen yet."""
-    return TemperatureAdaptation(jnp.zeros(()), jnp.zeros_like(log_step), path.log_g, log_step)
+    zero = jnp.zeros(path.log_g.shape[1:])
+    rows = RowVisits(zero, zero) if path.has_rows else None
+    return TemperatureAdaptation(jnp.zeros(()), jnp.zeros_like(log_step), path.log_g, log_step, rows)
 
 
 def adapt_g(path: Path, share: Float[Array, " cell"], num_updates: Float[Array, ""]) -> Path:

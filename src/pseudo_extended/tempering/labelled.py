@@ -1,0 +1,85 @@
+"""Moves of points whose g depends on their label: what they gain is the factor g(t, a')/g(t, a) in the acceptance.
+
+At fixed t the target of a move is γ_β(x) g(t, a(x)), and γ(x) alone for the pseudo-sample that carries the target.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, Key
+
+from pseudo_extended.kernels.path_moves import PathState
+from pseudo_extended.tempering.mode_rows import log_g_at
+from pseudo_extended.tempering.path import Path
+
+LabelOf = Callable[[Float[Array, " d"]], Int[Array, ""]]
+
+
+class Labelled(NamedTuple):
+    """Points on the path and their labels."""
+
+    points: PathState
+    label: Int[Array, " particle"]
+
+
+def labelled(label_of: LabelOf, points: PathState) -> Labelled:
+    """Points with their labels."""
+    return Labelled(points, jax.vmap(label_of)(points.x))
+
+
+class Rows(NamedTuple):
+    """Where on the path the points are, and who of them carries the target."""
+
+    path: Path
+    t: Float[Array, " particle"]
+    carrier: Bool[Array, " particle"]
+
+    def log_ratio(self, new: Int[Array, " particle"], old: Int[Array, " particle"]) -> Float[Array, " particle"]:
+        """log g(t, new) - log g(t, old); the target does not depend on g."""
+        ratio = log_g_at(self.path, new, self.t) - log_g_at(self.path, old, self.t)
+        return jnp.where(self.carrier, 0.0, ratio)
+
+
+def select(accepted: Bool[Array, " particle"], yes: Labelled, no: Labelled) -> Labelled:
+    """Point by point."""
+
+    def choose(a: Array, b: Array) -> Array:
+        return jnp.where(accepted.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
+
+    return jax.tree.map(choose, yes, no)
+
+
+def settle(key: Key[Array, ""], rows: Rows, before: Labelled, after: Labelled) -> Labelled:
+    """What local moves that know nothing of labels have done, accepted with probability min(1, g(t, a')/g(t, a)).
+
+    A kernel that is reversible with respect to γ_β is a proposal whose ratio is the ratio of γ_β, so what is left of
+    the acceptance ratio is that of g. Most moves stay within a mode, where it is one.
+    """
+    log_ratio = rows.log_ratio(after.label, before.label)
+    uniform = jax.random.uniform(key, log_ratio.shape, dtype=float)
+    return select(jnp.log(uniform) < log_ratio, after, before)
+
+
+def refresh_labelled(
+    key: Key[Array, ""],
+    draw_base: Callable[[Key[Array, ""]], Float[Array, " d"]],
+    evaluate: Callable[[Float[Array, " d"]], PathState],
+    label_of: LabelOf,
+    rows: Rows,
+    now: Labelled,
+    beta: Float[Array, " particle"],
+) -> tuple[Labelled, Float[Array, " particle"], Labelled]:
+    """Propose a draw from the base for every point: accepted with min(1, exp{β (Δ' - Δ)} g(t, a')/g(t, a)).
+
+    Returns the points, the acceptance rates, and what was proposed, with Δ = -inf where the target vanishes.
+    """
+    keys = jax.random.split(key, beta.shape[0] + 1)
+    points = jax.vmap(lambda key: evaluate(draw_base(key)))(keys[1:])
+    fresh, valid = labelled(label_of, points), points.is_valid()
+    gained = beta * (points.delta - now.points.delta) + rows.log_ratio(fresh.label, now.label)
+    rate = jnp.where(valid, jnp.exp(jnp.minimum(gained, 0.0)), 0.0)
+    accepted = jax.random.uniform(keys[0], beta.shape, dtype=float) < rate
+    offered = fresh._replace(points=points._replace(delta=jnp.where(valid, points.delta, -jnp.inf)))
+    return select(accepted, fresh, now), rate, offered
