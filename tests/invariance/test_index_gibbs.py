@@ -324,8 +324,8 @@ def test_standing_still_is_caught(monkeypatch):
     patched(monkeypatch, "refresh", lambda key, draw, evaluate, state, beta: (state, beta, beta < 2))
     original = IndexGibbs._draw_index
 
-    def stay(self, key, path, points, info):
-        return original(self, key, path, points, info)._replace(t=info.t, carrier=info.carrier.argmax())
+    def stay(self, key, path, points, info, *rest):
+        return original(self, key, path, points, info, *rest)._replace(t=info.t, carrier=info.carrier.argmax())
 
     monkeypatch.setattr(IndexGibbs, "_draw_index", stay)
     assert not run(CASES["normal base"], KERNELS["HMC"]).passes()

@@ -35,7 +35,7 @@ KERNELS = {"HMC": pe.HMC(3), "MALA": pe.MALA(), "NUTS": pe.NUTS(max_depth=3), "r
 
 
 def exact(rows):
-    """(x, t, k) from the extended target with these rows of log g."""
+    """(x, t, k, labels) from the extended target with these rows of log g."""
     with double_precision():
         points = jax.vmap(TARGET.with_base(LEARNED).path_point)(jnp.asarray(GRID)[:, None])
         label = np.asarray(jax.vmap(LEARNED.label)(jnp.asarray(GRID)[:, None]))
@@ -63,9 +63,15 @@ def exact(rows):
         given_x = np.cumsum(q[:, np.searchsorted(GRID, carrier)], axis=0)
         cell = np.sum(given_x <= rng.uniform(size=size) * given_x[-1], axis=0)
         t[np.arange(size), k] = (cell + rng.uniform(size=size)) / FINE
-        return np.concatenate([x, t, k[:, None]], axis=1)
+        return np.concatenate([x, t, k[:, None], label[np.searchsorted(GRID, x)]], axis=1)
 
     return draws
+
+
+def parts(flat):
+    x, t, whole = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
+    whole = jnp.round(whole).astype(int)
+    return x, t, whole[0], whole[1:]
 
 
 def run(kernel, rows=ROWS, num_steps=2):
@@ -80,26 +86,25 @@ def run(kernel, rows=ROWS, num_steps=2):
     evaluate = path_moves.evaluator(TARGET.with_base(LEARNED), gradient=method.needs_gradient)
 
     def chain_at(flat):
-        x, t, k = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
+        x, t, k, label = parts(flat)
         points = jax.vmap(evaluate)(x[:, None])
-        label = jax.vmap(LEARNED.label)(x[:, None])
-        state = blank.state._replace(points=points, t=t, carrier=jnp.round(k[0]).astype(int), label=label)
-        return blank._replace(state=state)
+        return blank._replace(state=blank.state._replace(points=points, t=t, carrier=k, label=label))
 
     def step(key, flat):
         state, _ = method.step(key, TARGET, chain_at(flat))
-        return jnp.concatenate([state.points.x[:, 0], state.t, state.carrier[None].astype(float)])
+        assert state.label is not None
+        whole = jnp.append(state.carrier, state.label).astype(float)
+        return jnp.concatenate([state.points.x[:, 0], state.t, whole])
 
     def statistics(flat):
-        x, t, k = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
+        x, t, k, label = parts(flat)
         now = chain_at(flat).state
         drawn = method._draw_index(jax.random.key(0), path, now.points, now.last, now.label)
         weight = jax.nn.softmax(drawn.log_weight)
-        carried = x[jnp.round(k[0]).astype(int)]
-        others = jnp.where(jnp.arange(NUM_PARTICLES) == k[0], 0.0, x)
-        extra = [weight @ x, weight[0], jnp.max(weight), carried, jnp.sum(others), jnp.sum(others**2), k[0]]
+        others = jnp.where(jnp.arange(NUM_PARTICLES) == k, 0.0, x)
+        extra = [weight @ x, weight[0], jnp.max(weight), x[k], jnp.sum(others), jnp.sum(others**2), k.astype(float)]
         beta = on_path(path.beta, t)
-        return jnp.concatenate([x, beta, x * beta, now.label * (1 + beta), jnp.stack(extra)])
+        return jnp.concatenate([x, beta, x * beta, label * (1 + beta), label * x, jnp.stack(extra)])
 
     return check_invariance(step, exact(rows), statistics=statistics, num_steps=num_steps)
 

@@ -284,7 +284,9 @@ class TestRun:
         evidence = result.log_evidence
         assert abs(evidence.value - np.log(2 * np.sqrt(2 * np.pi))) < 5 * evidence.standard_error < 0.5
         assert any("chosen" in note for note in result.notes)
-        assert np.unique(result.statistics["num_evaluations"]) == 12 * (2 + 1)  # two leapfrog steps, one refreshment
+        assert (
+            np.unique(result.statistics["num_evaluations"]) == 12 * (2 + 1) + 2
+        )  # two leapfrog steps, one refreshment; leaps
         assert result.travel is not None
         assert result.stopped is None
 

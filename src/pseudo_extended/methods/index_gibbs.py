@@ -39,7 +39,8 @@ from pseudo_extended.pilot.preparation import Preparation, prepare_path
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import AbstractBase, Normal, NormalMixture
 from pseudo_extended.tempering.bridges import bridges, log_masses, share_of_others
-from pseudo_extended.tempering.labelled import Labelled, LabelOf, Rows, labelled, refresh_labelled, settle
+from pseudo_extended.tempering.labelled import Labelled, Rows, labelled, refresh_labelled, settle
+from pseudo_extended.tempering.leaps import leap, leapers
 from pseudo_extended.tempering.mode_rows import adapt_rows
 from pseudo_extended.tempering.path import Path, cells_given, draw_t, on_path
 from pseudo_extended.tempering.temperatures import (
@@ -84,6 +85,8 @@ class IndexInfo(NamedTuple):
     fresh_log_mass: Float[Array, " particle"]
     """log q/γ0 at the draws from the base that were offered; -inf where the target vanishes."""
     num_evaluations: Int[Array, ""]
+    leap_rate: Float[Array, " leap"] | None = None
+    """Acceptance of the leaps that were offered, the first of them to the carrier."""
 
 
 class IndexGibbs(AbstractPreparedMethod):
@@ -113,6 +116,8 @@ class IndexGibbs(AbstractPreparedMethod):
     base: str = eqx.field(static=True)
     metric: str = eqx.field(static=True)
     width: int = eqx.field(static=True)
+    leaps: bool = eqx.field(static=True)
+    """Whether pseudo-samples leap between the modes of a learned mixture."""
     learned_base: AbstractBase | None
     parameters: IndexParameters | None
     """What `prepare` learned: the base, which stays as it is, and what warm-up goes on to tune in each chain."""
@@ -126,6 +131,7 @@ class IndexGibbs(AbstractPreparedMethod):
         base: str = "auto",
         metric: str = "auto",
         width: int = 2,
+        leaps: bool = True,
         learned_base: AbstractBase | None = None,
         parameters: IndexParameters | None = None,
     ):
@@ -151,6 +157,7 @@ class IndexGibbs(AbstractPreparedMethod):
         self.base = checks.choice("base", base, ("auto", "target"))
         self.metric = checks.choice("metric", metric, ("auto", "diagonal", "dense"))
         self.width = checks.integer("width", width, minimum=1, maximum=1024)
+        self.leaps = leaps
         self.learned_base = learned_base
         self.parameters = parameters
 
@@ -217,6 +224,7 @@ class IndexGibbs(AbstractPreparedMethod):
             base=self.base,
             metric=self.metric,
             width=self.width,
+            leaps=self.leaps,
             learned_base=jax.tree.map(jnp.asarray, prepared.base),
             parameters=parameters,
         )
@@ -231,8 +239,9 @@ class IndexGibbs(AbstractPreparedMethod):
         zeros = jnp.zeros(self.num_particles)
         nobody = jnp.zeros(self.num_particles, bool)
         moved = MoveInfo(zeros, nobody, nobody, zeros)
-        info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, jnp.asarray(0))
-        label = jax.vmap(self._label_of(target))(x) if parameters.path.has_rows else None
+        leap_rate = jnp.zeros(2) if self.leaps and parameters.path.has_rows else None
+        info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, jnp.asarray(0), leap_rate)
+        label = jax.vmap(self._mixture(target).label)(x) if parameters.path.has_rows else None
         state = self._draw_index(key, parameters.path, points, info, label)
         return Chain(state, parameters, start_adaptation(parameters.path, parameters.log_step))
 
@@ -248,20 +257,25 @@ class IndexGibbs(AbstractPreparedMethod):
         evaluate = self._evaluator(target)
         points, moved = move(key_move, self.kernel, evaluate, state.points, beta, step_size, scale)
         num_evaluations = jnp.sum(moved.num_evaluations).astype(int)
-        rate, fresh_log_mass, label = jnp.zeros_like(t), jnp.zeros_like(t), None
+        rate, fresh_log_mass, label, leap_rate = jnp.zeros_like(t), jnp.zeros_like(t), None, None
         own = self._own_target(target)
         if state.label is not None:
-            key_settle, key_refresh = jax.random.split(key_refresh)
-            rows, label_of = Rows(parameters.path, t, carrier), self._label_of(target)
-            now = settle(key_settle, rows, Labelled(state.points, state.label), labelled(label_of, points))
-            now, rate, fresh = refresh_labelled(key_refresh, own.draw_base, evaluate, label_of, rows, now, beta)
+            key_settle, key_refresh, key_leap = jax.random.split(key_refresh, 3)
+            rows, base = Rows(parameters.path, t, carrier), self._mixture(target)
+            now = settle(key_settle, rows, Labelled(state.points, state.label), labelled(base.label, points))
+            now, rate, fresh = refresh_labelled(key_refresh, own.draw_base, evaluate, base.label, rows, now, beta)
             (points, label), num_evaluations = now, num_evaluations + self.num_particles
             fresh_log_mass = log_masses(parameters.path.seen_from(fresh.label), fresh.points.delta)
+            if self.leaps:
+                key_who, key_leap = jax.random.split(key_leap)
+                which = leapers(key_who, state.carrier, self.num_particles)
+                (points, label), leap_rate = leap(key_leap, base, evaluate, rows, now, beta, which)
+                num_evaluations = num_evaluations + which.size
         elif own.base is not None and own.base.can_sample:
             points, rate, delta = refresh(key_refresh, own.draw_base, evaluate, points, beta)
             num_evaluations = num_evaluations + self.num_particles
             fresh_log_mass = log_masses(parameters.path, delta)
-        info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, num_evaluations)
+        info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, num_evaluations, leap_rate)
         state = self._draw_index(key_index, parameters.path, points, info, label)
         return state, state.last
 
@@ -306,6 +320,8 @@ class IndexGibbs(AbstractPreparedMethod):
             "move_acceptance": info.move.acceptance_rate.astype(jnp.float32),
             "refresh_acceptance": info.refresh_rate.astype(jnp.float32),
         }
+        if info.leap_rate is not None:
+            statistics["leap_acceptance"] = info.leap_rate.astype(jnp.float32)
         base = self._own_target(target).base
         if self.is_free and beta_range(self.instrument) == (0.0, 1.0) and base is not None:
             fresh = info.fresh_log_mass if base.can_sample else None
@@ -354,10 +370,10 @@ class IndexGibbs(AbstractPreparedMethod):
     def _evaluator(self, target: Target) -> Any:
         return evaluator(self._own_target(target), gradient=self.kernel.uses_gradient)
 
-    def _label_of(self, target: Target) -> LabelOf:
+    def _mixture(self, target: Target) -> NormalMixture:
         base = self._own_target(target).base
         assert isinstance(base, NormalMixture)  # or there would be no rows
-        return base.label
+        return base
 
     def _dense(self, dim: int) -> bool:
         return self.metric == "dense" or (self.metric == "auto" and dim <= FEW_DIMENSIONS)

@@ -45,7 +45,10 @@ TAGS = {
 RENAMED_FIELDS: dict[str, dict[str, str]] = {}
 """For each tag, fields that older stores have under another name: old name -> new name."""
 
-ADDED_FIELDS: dict[str, dict[str, Any]] = {"base/normal-mixture": {"labels": None}}
+ADDED_FIELDS: dict[str, dict[str, Any]] = {
+    "base/normal-mixture": {"labels": None},
+    "method/index-gibbs": {"leaps": False},
+}
 """For each tag, fields that older stores do not have, and the value that they stood for, as `encode` writes it."""
 
 DROPPED_FIELDS: dict[str, tuple[str, ...]] = {}

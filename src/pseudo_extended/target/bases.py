@@ -200,8 +200,22 @@ class NormalMixture(AbstractBase):
         """The label of the component that is most likely to have made `u`: a mode, or -1 for the broad part."""
         return jnp.asarray(self.labels)[jnp.argmax(self._log_parts(u))]
 
+    @property
+    def log_volume(self) -> Float[Array, " component"]:
+        """The log determinant of each component's scale."""
+        return jnp.asarray(self.log_weights - self.log_heights) - 0.5 * self.means.shape[1] * LOG_2PI
+
+    def leap(self, u: Float[Array, " d"], start: Int[Array, ""], end: Int[Array, ""]) -> Float[Array, " d"]:
+        """Where `u` is in one component, in another one: a map whose inverse is the leap back."""
+        noise, scale = self._whiten(u)[start], jnp.asarray(self.scales)[end]
+        return jnp.asarray(self.means)[end] + (scale @ noise if scale.ndim == 2 else scale * noise)
+
     def _log_parts(self, u: Float[Array, " d"]) -> Float[Array, " component"]:
         """The log density of each component, with its weight."""
+        return jnp.asarray(self.log_heights) - 0.5 * jnp.sum(self._whiten(u) ** 2, axis=-1)
+
+    def _whiten(self, u: Float[Array, " d"]) -> Float[Array, "component d"]:
+        """How far `u` is from the mean of each component, in its own scale."""
         away = u - self.centre
         if not self.is_dense:
             whitened = self.whiteners * away
@@ -210,7 +224,7 @@ class NormalMixture(AbstractBase):
         else:  # a call of the matrix product costs more than it saves
             factors = jnp.asarray(self.whiteners).reshape(-1, *self.means.shape)
             whitened = jnp.sum(factors * away[:, None, None], axis=0)
-        return self.log_heights - 0.5 * jnp.sum((whitened - self.offsets) ** 2, axis=-1)
+        return jnp.asarray(whitened - self.offsets)
 
     @property
     def can_sample(self) -> bool:
