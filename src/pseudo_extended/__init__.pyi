@@ -4,6 +4,7 @@ from pseudo_extended import bases as bases
 from pseudo_extended import instruments as instruments
 from pseudo_extended import kernels as kernels
 from pseudo_extended import methods as methods
+from pseudo_extended import plots as plots
 from pseudo_extended import problems as problems
 from pseudo_extended import testing as testing
 from pseudo_extended.checkup import Checkup as Checkup
@@ -35,6 +36,8 @@ from pseudo_extended.models import from_numpyro as from_numpyro
 from pseudo_extended.models import from_prior_transform as from_prior_transform
 from pseudo_extended.models import from_pymc as from_pymc
 from pseudo_extended.models import from_stan as from_stan
+from pseudo_extended.results.compare import Comparison as Comparison
+from pseudo_extended.results.compare import compare as compare
 from pseudo_extended.results.estimates import Estimate as Estimate
 from pseudo_extended.results.modes import Modes as Modes
 from pseudo_extended.results.result import Result as Result

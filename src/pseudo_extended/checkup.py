@@ -1,8 +1,10 @@
 """`check`: what can be known about a model before it is sampled, as a list."""
 
+import sys
 import time
 import warnings
 from collections.abc import Callable
+from html import escape
 from typing import Any, NamedTuple
 
 import jax
@@ -51,13 +53,24 @@ class Checkup(NamedTuple):
             return next(finding for finding in self.findings if finding.what == what)
         return tuple.__getitem__(self, what)
 
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        rows = {what: [MARKS[verdict], sentence] for what, verdict, sentence in self.findings}
+        cells = (
+            f"<tr><td>{mark}</td><td>{escape(what)}</td><td>{escape(said)}</td></tr>"
+            for what, (mark, said) in rows.items()
+        )
+        return f'<table style="text-align:left">{"".join(cells)}</table>'
+
     def __str__(self) -> str:
         width = max(len(finding.what) for finding in self.findings)
         return "\n".join(f"{MARKS[verdict]} {what:<{width}}  {sentence}" for what, verdict, sentence in self.findings)
 
 
 @in_double_precision
-def check(model: Any, init: Any = None, *, num_starts: int = 64, seed: int = 0, show: bool = True) -> Checkup:
+def check(model: Any, init: Any = None, *, num_starts: int = 64, seed: int = 0, show: bool | None = None) -> Checkup:
     """Look at a model before sampling it: prints a list, and returns it.
 
     Shapes; the density and its gradient at many starts; the gradient against finite differences; the transforms;
@@ -69,7 +82,8 @@ def check(model: Any, init: Any = None, *, num_starts: int = 64, seed: int = 0, 
         init: As for `pe.sample`.
         num_starts: How many starts to try.
         seed: Of the starts.
-        show: Whether to print the list.
+        show: Whether to print the list. None prints it in a script; in a notebook, IPython or at Python's prompt the
+            list that is returned shows itself.
 
     >>> import pseudo_extended as pe
     >>> found = pe.check(lambda x: -jnp.sum(x[:2] ** 2), np.ones(3), show=False)
@@ -79,7 +93,7 @@ def check(model: Any, init: Any = None, *, num_starts: int = 64, seed: int = 0, 
     target, init = as_target(model, init)
     num_starts = checks.integer("num_starts", num_starts, minimum=4, maximum=4096)
     key = jax.random.key(checks.integer("seed", seed, minimum=0), impl="threefry2x32")
-    checks.choice("show", show, (True, False))
+    checks.choice("show", show, (True, False, None))
     doubts = check_densities(target, Plain(HMC() if target.is_differentiable else RandomWalk()))
     u = propose_starts(target, init, key, num_starts)
     findings = [_shapes(target, doubts)]
@@ -100,9 +114,15 @@ def check(model: Any, init: Any = None, *, num_starts: int = 64, seed: int = 0, 
         findings.append(_price(target, u[good]))
         findings.append(_dependence(target, u[good], key))
     found = Checkup(tuple(findings))
-    if show:
+    if show or (show is None and not _shows_itself()):
         Console(highlight=False, soft_wrap=True).print(str(found), markup=False)
     return found
+
+
+def _shows_itself() -> bool:
+    """Whether the value of a call is shown by whoever made it: a notebook, IPython, or Python's prompt."""
+    ipython = sys.modules.get("IPython")
+    return hasattr(sys, "ps1") or (ipython is not None and ipython.get_ipython() is not None)
 
 
 def _shapes(target: Target, doubts: list[str]) -> Finding:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from pseudo_extended import checks
+from pseudo_extended.results.markup import estimate_html
 from pseudo_extended.results.series import standard_error
 
 Values = Float[np.ndarray, "chain draw particle *entry"]
@@ -28,6 +29,9 @@ class Estimate(NamedTuple):
     standard_error: Any
     ess: Any
     """Effective sample size: how many independent draws from the target would have this error."""
+
+    def _repr_html_(self) -> str:
+        return estimate_html(self)
 
 
 def weighted_series(values: Values, weights: Weights) -> Float[np.ndarray, "chain draw *entry"]:

@@ -8,6 +8,7 @@ import pandas as pd
 from jaxtyping import Float, Int
 
 from pseudo_extended.results.estimates import Estimate
+from pseudo_extended.results.markup import modes_html
 from pseudo_extended.results.missed import Missed
 from pseudo_extended.results.second_look import GoodTuring
 
@@ -126,6 +127,8 @@ class Modes:
         if self.has_groups:
             lines.append("modes of one group are equal up to a permutation of coordinates or their signs.")
         return "\n".join(lines)
+
+    _repr_html_ = modes_html
 
     def _telling_coordinates(self, most: int = NUM_NAMED) -> list[str]:
         """Coordinates in which the modes differ most, in the order of the result."""

@@ -12,11 +12,12 @@ from jaxtyping import Float, Int, PyTree
 
 from pseudo_extended import checks
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.results import estimates, exports
+from pseudo_extended.results import estimates, exports, plots
 from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
 from pseudo_extended.results.finding import find_modes
+from pseudo_extended.results.markup import result_html
 from pseudo_extended.results.modes import Modes
 from pseudo_extended.results.restriction import restrict
 from pseudo_extended.results.series import r_hat
@@ -312,6 +313,16 @@ class Result:
     save_getdist = exports.save_getdist
     to_chainconsumer = exports.to_chainconsumer
 
+    plot_corner = plots.corner
+    plot_marginals = plots.marginals
+    plot_trace = plots.trace
+    plot_journey = plots.journey
+    plot_temperatures = plots.temperatures
+    plot_pilot = plots.pilot
+    plot_weights = plots.weights
+    plot_modes = plots.modes
+    plot_evidence = plots.evidence
+
     def __repr__(self) -> str:
         lines = [
             f"Result of {self.method}: {self.num_chains} chains × {self.num_draws} draws × "
@@ -326,6 +337,8 @@ class Result:
         if modes is not None and len(modes) > 1:
             lines += modes.lines()
         return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
+
+    _repr_html_ = result_html
 
     def _shown_modes(self) -> Modes | None:
         """The modes for the printed result: not of weights that are NaN, nor uncalled for of a density in Python."""

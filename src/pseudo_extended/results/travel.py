@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from pseudo_extended.results.markup import travel_html
+
 Betas = Float[np.ndarray, "chain draw particle"]
 
 HOT = 0.1
@@ -23,6 +25,9 @@ class Travel(NamedTuple):
     by_temperature: pd.DataFrame
     """For tenths of the visited temperatures, the hottest first, and last for the target itself: the mean of β, the
     share of the visits, and the acceptance rates of the local moves and of the refreshments from the base."""
+
+    def _repr_html_(self) -> str:
+        return travel_html(self)
 
     @property
     def switch_rate(self) -> float:
