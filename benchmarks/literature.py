@@ -39,7 +39,7 @@ class Row(NamedTuple):
 def rows(burn_in: int) -> list[Row]:
     """What the papers report; the equi-energy rows as quoted by Tak et al. (2018)."""
     equi_energy = pe.EquiEnergy.kou_2006(burn_in=burn_in, head_start=burn_in)
-    tempering = pe.ParallelTempering.kou2006()
+    tempering = pe.ParallelTempering.kou_2006()
     hmc = pe.Plain(pe.NUTS())
     ram_a, ram_b = (pe.RepellingAttracting.tak_2018(scenario) for scenario in "ab")
     return [

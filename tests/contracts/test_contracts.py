@@ -44,7 +44,7 @@ METHODS = {
     "index Gibbs, random walk": pe.IndexGibbs(2, pe.RandomWalk(), pe.Fixed(0.2), base="target", width=1),
     "parallel tempering": pe.ParallelTempering([0.1, 0.4, 1.0], pe.RandomWalk(), metric="dense"),
     "simulated tempering": pe.SimulatedTempering([0.1, 0.4, 1.0], pe.MALA()),
-    "equi-energy": pe.EquiEnergy([-1, 1, 3], [1.0, 3.0, 9.0], burn_in=2, head_start=2, ring_capacity=20, width=1),
+    "equi-energy": pe.EquiEnergy([-1, 1, 3], [1.0, 3.0, 9.0], burn_in=2, head_start=2, ring_capacity=20).with_width(1),
     "repelling-attracting": pe.RepellingAttracting(0.5),
     "continuous tempering": pe.ContinuousTempering("gibbs", pe.HMC(2), base=pe.Normal(0.0, 2.0), log_zeta=0.0),
 }
@@ -117,6 +117,9 @@ def test_method(name):
     points = method.points(TARGET, state)
     assert points.x.shape == (method.num_points, TARGET.dim)
     assert points.log_weight.shape == (method.num_points,)
+    if method.statistics:  # the default has yet to declare its own
+        declared = {statistic.name: len(statistic.dims) for statistic in method.statistics}
+        assert {name: each.ndim for name, each in points.statistics.items()} == declared
     report = method.report(info)
     assert all(part.shape == () for part in report)
     assert method.describe()

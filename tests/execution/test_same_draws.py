@@ -28,7 +28,7 @@ METHODS = {
     "pseudo-extended HMC, dense": pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, metric="dense"),
     "plain random walk": pe.Plain(pe.RandomWalk()),
     "cycle": pe.PseudoExtended(pe.Stratified(0.05), pe.Cycle([pe.MALA(), pe.RandomWalk()]), 3),
-    "vectorised": pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, width=3),
+    "vectorised": pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2).with_width(3),
 }
 
 
@@ -68,7 +68,7 @@ def test_number_of_cores(method, reference, cores):
 
 def test_vectorised_with_any_company():
     """In a vectorised program of four, a chain's draws do not depend on which other chains, or how many, are in it."""
-    method = pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2, width=4)
+    method = pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(num_steps=5), 2).with_width(4)
     together = pe.sample(mixture, np.zeros(2), method=method, **RUN)
     alone = pe.sample(mixture, np.zeros(2), method=method, **{**RUN, "chains": 1})
     np.testing.assert_array_equal(alone.unconstrained, together.unconstrained[:1])
@@ -81,7 +81,9 @@ def test_another_width_is_the_same_chain_up_to_rounding():
     """XLA emits other instructions for another width; before chaos sets in, only the last digits differ."""
     short = {**RUN, "draws": 3, "warmup": 0}
     alone, vectorised = (
-        pe.sample(mixture, np.zeros(2), method=pe.PseudoExtended(pe.Fixed(0.2), pe.NUTS(6), 2, width=width), **short)
+        pe.sample(
+            mixture, np.zeros(2), method=pe.PseudoExtended(pe.Fixed(0.2), pe.NUTS(6), 2).with_width(width), **short
+        )
         for width in (1, 4)
     )
     np.testing.assert_allclose(vectorised.unconstrained, alone.unconstrained, rtol=1e-9, atol=1e-9)
@@ -106,7 +108,7 @@ def test_another_seed_gives_other_draws(method, reference):
 @pytest.mark.parametrize("width", [1, 2])
 def test_matrix_products(width):
     """Chunks, cores and the company that a chain keeps within one program cannot matter."""
-    method = pe.PseudoExtended(pe.Tempered(0.01), pe.HMC(num_steps=5), 3, width=width)
+    method = pe.PseudoExtended(pe.Tempered(0.01), pe.HMC(num_steps=5), 3).with_width(width)
     reference = pe.sample(regression, np.zeros(6), method=method, **RUN)
     assert_same(reference, pe.sample(regression, np.zeros(6), method=method, chunk=9, cores=1, **RUN))
     padded = pe.sample(regression, np.zeros(6), method=method, **{**RUN, "chains": 3})

@@ -60,7 +60,7 @@ def test_the_published_setting_of_parallel_tempering():
     result = pe.sample(
         problem.target,
         np.random.default_rng(0).uniform(size=(4, 2)),
-        method=pe.ParallelTempering.kou2006(),
+        method=pe.ParallelTempering.kou_2006(),
         draws=50_000,
         warmup=2_000,
         chains=4,

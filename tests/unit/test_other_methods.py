@@ -18,7 +18,7 @@ from .sentences import assert_sentence
 NORMAL = pe.Target(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2))
 RUN = {"draws": 40, "warmup": 60, "chains": 2, "seed": 3, "progress": False}
 METHODS = {
-    "equi-energy": pe.EquiEnergy([0, 1, 3], [1, 2, 5], burn_in=5, head_start=10, ring_capacity=4, width=1),
+    "equi-energy": pe.EquiEnergy([0, 1, 3], [1, 2, 5], burn_in=5, head_start=10, ring_capacity=4).with_width(1),
     "repelling-attracting": pe.RepellingAttracting([1.0, 2.0]),
     "continuous tempering": pe.ContinuousTempering("gibbs", pe.HMC(2), base=pe.Normal(), log_zeta=2.0),
 }

@@ -241,6 +241,7 @@ def make(log_weights, values=None, names="x", seed=0, statistics=None, **options
         unconstrained=values.reshape(*log_weights.shape, -1),
         log_weights=log_weights,
         statistics=blank | (statistics or {}),
+        statistic_axes={"beta": ("particle",)},
         method="by hand",
         seed=seed,
         seconds={"compile": 0.0, "run": 0.0},
@@ -316,6 +317,18 @@ class TestArviz:
     def test_weight_zero_is_minus_infinity(self):
         data = make([[[0.0, -np.inf]] * 4]).to_arviz()
         np.testing.assert_array_equal(data["sample_stats"]["log_weight"].values[0, 0], [0.0, -np.inf])
+
+    def test_index_is_the_resampled_one_where_a_method_has_a_statistic_of_that_name(self):
+        """The default reports the pseudo-sample that carries the target as `index`; it is another number."""
+        carrier = np.array([[1, 0, 1, 1]])
+        result = make([[[0.0, -np.inf]] * 4], statistics={"index": carrier})
+        stats = result.to_arviz()["sample_stats"]
+        np.testing.assert_array_equal(stats["index"].values, [[0, 0, 0, 0]])
+        np.testing.assert_array_equal(stats["carrier"].values, carrier)
+
+    def test_an_axis_that_happens_to_be_as_long_as_there_are_particles_keeps_its_name(self):
+        result = make(np.zeros((1, 4, 2)), statistics={"energy": np.zeros((1, 4, 2))})
+        assert result.to_arviz()["sample_stats"]["energy"].dims == ("chain", "draw", "energy_dim_0")
 
     @pytest.mark.parametrize("name", ["beta", "log_weight", "index", "lp"])
     @pytest.mark.parametrize("shape", [(), (3,), (2,)])

@@ -106,7 +106,7 @@ def test_a_base_that_is_missing(method, target, words):
 
 
 def test_published_setting():
-    method = pe.ParallelTempering.kou2006()
+    method = pe.ParallelTempering.kou_2006()
     np.testing.assert_allclose(1 / method.betas, [60, 21.6, 7.7, 2.8, 1])
     np.testing.assert_allclose(method.step_size**2 * method.betas, 0.25**2)
     assert method.swaps == "random_pair"

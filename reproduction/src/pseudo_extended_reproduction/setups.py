@@ -77,16 +77,16 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
     if kind == "ram":
         return Setup(RepellingAttracting.tak_2018(problem[-1]), draws, 25_000)
     if kind == "ee":
-        method = EquiEnergy.kou_2006(width=1)
+        method = EquiEnergy.kou_2006().with_width(1)
         return Setup(method, draws, method.least_warmup)
     if kind == "pt":
-        return Setup(ParallelTempering.kou2006(), draws, 10_000)
+        return Setup(ParallelTempering.kou_2006(), draws, 10_000)
     if kind in ("st", "ais", "gs"):
         return _along_a_path(name, problem, bench, draws)
     if name == "hmc-stan":
         return Setup(Plain(NUTS()), draws, WARMUP, start=_as_stan_starts)
     # The default, but for one chain: a program for two would advance one for nothing.
-    method = {"hmc": Plain(NUTS()), "default": IndexGibbs(width=1)}[kind]
+    method = {"hmc": Plain(NUTS()), "default": IndexGibbs().with_width(1)}[kind]
     if problem not in CANCERS:
         return Setup(method, draws, WARMUP)
     # Ten thousand draws of six pseudo-samples with fourteen thousand parameters would be seven gigabytes.
@@ -170,7 +170,7 @@ def _along_a_path(name: str, problem: str, bench: Bench, draws: int) -> Setup:
         return Setup(SimulatedTempering(ladder(NUM_TEMPERATURES - 1), HMC(20)), draws, 10 * WARMUP, target)
     if kind == "ais":
         schedule, chains = "linear" if how == "equal" else "sigmoidal", min(NUM_WALKS, draws)
-        method = AnnealedImportance(schedule, HMC(5), num_steps=NUM_TEMPERATURES, width=chains)
+        method = AnnealedImportance(schedule, HMC(5), num_steps=NUM_TEMPERATURES).with_width(chains)
         return Setup(method, draws // chains, min(100, max(draws // 10, 20)), target, chains=chains)
     variant = "gibbs" if name == "gs-gibbs" else "joint"
     method = ContinuousTempering(variant, HMC(20), base=fitted.base, log_zeta=fitted.log_zeta, step_size=0.5)

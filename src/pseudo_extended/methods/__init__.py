@@ -4,6 +4,7 @@ from pseudo_extended.methods.abstract import AbstractMethod as AbstractMethod
 from pseudo_extended.methods.abstract import AbstractPreparedMethod as AbstractPreparedMethod
 from pseudo_extended.methods.abstract import Chain as Chain
 from pseudo_extended.methods.abstract import Prepared as Prepared
+from pseudo_extended.methods.abstract import Statistic as Statistic
 from pseudo_extended.methods.abstract import StepInfo as StepInfo
 from pseudo_extended.methods.abstract import WeightedPoints as WeightedPoints
 from pseudo_extended.methods.annealed_importance import AnnealedImportance as AnnealedImportance

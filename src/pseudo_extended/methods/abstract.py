@@ -5,14 +5,20 @@ The loop knows nothing else, so every method shares its clock, its weights, its 
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import fields
+from typing import Any, NamedTuple, TypeVar
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
+from pseudo_extended import checks
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
+
+
+Method = TypeVar("Method", bound="AbstractMethod")
 
 
 class Chain(NamedTuple):
@@ -46,6 +52,14 @@ class WeightedPoints(NamedTuple):
     """
 
 
+class Statistic(NamedTuple):
+    """The declaration of a statistic: a number, or an array of numbers, that a method reports with every draw."""
+
+    name: str
+    dims: tuple[str, ...] = ()
+    """Names of its axes in stores and in ArviZ output, besides chain and draw; none for a number."""
+
+
 class StepInfo(NamedTuple):
     """What every method reports about one step; the loop counts it and the result keeps it."""
 
@@ -75,57 +89,82 @@ class Prepared(NamedTuple):
 
 
 class AbstractMethod(eqx.Module):
-    """A method: `init`, `step` and `points`, and `adapt` while warming up."""
+    """The base class of methods: a new one writes `init`, `step` and `points`, and `adapt` if warm-up tunes anything.
 
-    width: eqx.AbstractVar[int]
-    """How many chains one program advances, vectorised.
+    All the other members have defaults, for a method with one weighted point per draw that can sample any target.
+    docs/extending.md has an example.
+    """
+
+    width: int = eqx.field(static=True, default=1, kw_only=True)
+    """How many chains one program advances, vectorised; `with_width` changes it.
 
     It belongs to the method, and not to how a run is scheduled, because XLA rounds differently for another width; so
     it never depends on the number of chains or cores. 1 suits kernels that branch, more a step that is cheap and the
     same for every chain.
     """
 
-    @property
-    @abstractmethod
-    def num_points(self) -> int:
-        """How many weighted points a draw has."""
-
-    @property
-    @abstractmethod
-    def needs_gradient(self) -> bool:
-        """Whether the method differentiates the target."""
-
-    @abstractmethod
-    def check(self, target: Target) -> None:
-        """Refuse, in a sentence, a target that the method cannot sample."""
-
-    @abstractmethod
-    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
-        """Whether the method's own densities, besides the target's, are positive at these starting points."""
-
     @abstractmethod
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
-        """A chain that starts at the given points."""
+        """Start a chain at the given points, one for each weighted point of a draw."""
 
     @abstractmethod
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[PyTree, Any]:
-        """The next state, and what happened on the way."""
-
-    @abstractmethod
-    def adapt(self, target: Target, chain: Chain, stage: Stage, info: Any) -> Chain:
-        """Learn from one iteration of warm-up, after its step."""
+        """Return the next state, and an account of what happened on the way."""
 
     @abstractmethod
     def points(self, target: Target, state: PyTree) -> WeightedPoints:
-        """The weighted points of a state."""
+        """Return the weighted points of a state."""
 
-    @abstractmethod
+    def adapt(self, target: Target, chain: Chain, stage: Stage, info: Any) -> Chain:
+        """Learn from one iteration of warm-up, after its step; by default nothing is tuned."""
+        del target, stage, info
+        return chain
+
     def report(self, info: Any) -> StepInfo:
-        """What the loop counts of what happened."""
+        """Translate the account of a step for the loop; that of a kernel, and a `StepInfo`, need no translation."""
+        return StepInfo(jnp.nanmean(info.acceptance_rate), info.diverging, info.non_finite, info.num_evaluations)
 
-    @abstractmethod
+    @property
+    def num_points(self) -> int:
+        """The number of weighted points in a draw."""
+        return 1
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether the method differentiates the target, whose gradient is then checked before the run."""
+        return True
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics that `points` gives, with the names of their axes."""
+        return ()
+
+    def check(self, target: Target) -> None:
+        """Raise a one-sentence error for a target that the method cannot sample."""
+        del target
+
+    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
+        """Whether the method's own densities, besides the target's, are positive at these starting points."""
+        del target
+        return jnp.ones(x.shape[0], bool)
+
     def describe(self) -> str:
-        """A line about the method for tables and reports."""
+        """Name the method and its main settings, for tables and reports."""
+        return type(self).__name__
+
+    def with_width(self: Method, width: int) -> Method:
+        """Return the same method with another number of chains per compiled program.
+
+        >>> import pseudo_extended as pe
+        >>> pe.Plain(pe.HMC(5)).with_width(4).width
+        4
+        """
+        width = checks.integer("width", width, minimum=1, maximum=1024)
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | {"width": width}
+        copy = object.__new__(type(self))
+        for name, value in values.items():
+            object.__setattr__(copy, name, value)
+        return copy
 
 
 class AbstractPreparedMethod(AbstractMethod):

@@ -1,4 +1,4 @@
-"""Annealed importance sampling (Neal 2001): independent walks from the base to the target, weighted."""
+"""WalkEnd importance sampling (Neal 2001): independent walks from the base to the target, weighted."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelParameters
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
 from pseudo_extended.target import Target
@@ -20,7 +20,7 @@ from pseudo_extended.tempering.schedule import checked_schedule
 from pseudo_extended.warmup import Stage, WindowedWarmup
 
 
-class Annealed(NamedTuple):
+class WalkEnd(NamedTuple):
     """The end of a walk."""
 
     path: PathState
@@ -58,7 +58,7 @@ class AnnealedImportance(AbstractMethod):
     bands of neighbouring temperatures have a step size and a metric each, tuned in warm-up and frozen; `step_size`, one
     number or one for each β between the ends, fixes them, and then no warm-up is needed.
 
-    Neal (2001), Annealed importance sampling, Statistics and Computing 11.
+    Neal (2001), WalkEnd importance sampling, Statistics and Computing 11.
 
     >>> import pseudo_extended as pe
     >>> pe.AnnealedImportance("linear", pe.HMC(10), num_steps=1000).describe()
@@ -71,7 +71,6 @@ class AnnealedImportance(AbstractMethod):
     kernel: AbstractKernel
     warmup: WindowedWarmup
     num_bands: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -81,9 +80,7 @@ class AnnealedImportance(AbstractMethod):
         num_steps: int | None = None,
         step_size: ArrayLike | None = None,
         metric: str = "diagonal",
-        width: int = 1,
     ):
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
         owner = "AnnealedImportance"
         self.betas = checked_schedule(owner, schedule, num_steps)
         self.kernel = checks.instance(
@@ -94,11 +91,6 @@ class AnnealedImportance(AbstractMethod):
         self.bands = level_bands(inner) if step_size is None else np.arange(inner.size)
         self.num_bands = int(self.bands[-1]) + 1
         self.warmup = WindowedWarmup(metric)
-
-    @property
-    def num_points(self) -> int:
-        """One, weighted against those of other draws."""
-        return 1
 
     @property
     def needs_gradient(self) -> bool:
@@ -125,10 +117,10 @@ class AnnealedImportance(AbstractMethod):
             kernels = start_rungs(key, self.kernel, self.warmup, target, centres, x[0])
         else:
             kernels = fixed_rungs(self.kernel, self.warmup, jnp.asarray(self.step_size), x.shape[1])
-        state = Annealed(path_state(target, x[0], gradient=self.kernel.uses_gradient), jnp.zeros(()))
+        state = WalkEnd(path_state(target, x[0], gradient=self.kernel.uses_gradient), jnp.zeros(()))
         return Chain(state, kernels, jax.vmap(self.warmup.start)(kernels))
 
-    def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[Annealed, Walk]:
+    def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[WalkEnd, Walk]:
         """A whole walk; nothing of the last one is left."""
         key_base, key_walk = jax.random.split(key)
         betas = jnp.asarray(self.betas)
@@ -136,7 +128,7 @@ class AnnealedImportance(AbstractMethod):
         zero, false = jnp.zeros(chain.parameters.step_size.shape), jnp.asarray(False)
         position = jnp.zeros((self.num_bands, target.dim))
 
-        def onward(carry: tuple[Annealed, Walk], k: Int[Array, ""]) -> tuple[tuple[Annealed, Walk], None]:
+        def onward(carry: tuple[WalkEnd, Walk], k: Int[Array, ""]) -> tuple[tuple[WalkEnd, Walk], None]:
             (path, log_weight), walk = carry
             band = jnp.asarray(self.bands)[k - 1]
             parameters = KernelParameters(*(part[band] for part in chain.parameters))
@@ -151,11 +143,11 @@ class AnnealedImportance(AbstractMethod):
                 walk.non_finite | info.non_finite,
                 walk.num_evaluations + info.num_evaluations,
             )
-            return (Annealed(path, log_weight), walk), None
+            return (WalkEnd(path, log_weight), walk), None
 
-        first = (Annealed(start, jnp.zeros(())), Walk(position, zero, zero, false, false, jnp.asarray(1)))
+        first = (WalkEnd(start, jnp.zeros(())), Walk(position, zero, zero, false, false, jnp.asarray(1)))
         (end, walk), _ = jax.lax.scan(onward, first, jnp.arange(1, betas.size - 1))
-        return Annealed(end.path, end.log_weight + (betas[-1] - betas[-2]) * end.path.delta), walk
+        return WalkEnd(end.path, end.log_weight + (betas[-1] - betas[-2]) * end.path.delta), walk
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: Walk) -> Chain:
         """Step sizes and metric of each band, by the mean acceptance in it and the point where the walk left it."""
@@ -174,7 +166,16 @@ class AnnealedImportance(AbstractMethod):
         )
         return Chain(chain.state, parameters, adaptation)
 
-    def points(self, target: Target, state: Annealed) -> WeightedPoints:
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        return (
+            Statistic("lp"),
+            Statistic("evidence_top", ("factor",)),
+            Statistic("evidence_bottom", ("factor",)),
+        )
+
+    def points(self, target: Target, state: WalkEnd) -> WeightedPoints:
         """The end of the walk, with w as the importance of the draw."""
         del target
         terms = {"evidence_top": state.log_weight[None], "evidence_bottom": jnp.zeros(1)}

@@ -11,8 +11,8 @@ from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelState, LogDensity
-from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
-from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain
+from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, Statistic, WeightedPoints
+from pseudo_extended.methods.joint import adapt_chain, start_chain
 from pseudo_extended.pilot.variational import fit_normal
 from pseudo_extended.target import Target, zero_if_invalid
 from pseudo_extended.target.bases import AbstractBase, Normal
@@ -48,7 +48,6 @@ class ContinuousTempering(AbstractPreparedMethod):
         fit_radius: The fit starts from points uniformly within this distance of where the first chain starts, in each
             coordinate: it should reach all modes.
         metric: "diagonal" or "dense", for what is tuned.
-        width: Chains of a run that one program advances.
 
     >>> import pseudo_extended as pe
     >>> pe.ContinuousTempering("gibbs", pe.HMC(10)).describe()
@@ -64,7 +63,6 @@ class ContinuousTempering(AbstractPreparedMethod):
     step_size: float | None = eqx.field(static=True)
     fit_radius: float = eqx.field(static=True)
     warmup: WindowedWarmup
-    width: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -76,7 +74,6 @@ class ContinuousTempering(AbstractPreparedMethod):
         step_size: float | None = None,
         fit_radius: float = 2.0,
         metric: str = "diagonal",
-        width: int = 1,
     ):
         self.variant = checks.choice("variant", variant, ("joint", "gibbs"))
         self.kernel = checks.instance(
@@ -88,7 +85,6 @@ class ContinuousTempering(AbstractPreparedMethod):
         self.step_size = None if step_size is None else checks.real("step_size", step_size, low=0, closed="(]")
         self.fit_radius = checks.real("fit_radius", fit_radius, low=0)
         self.warmup = WindowedWarmup(metric)
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @classmethod
     def graham_2017(cls, variant: str = "joint") -> "ContinuousTempering":
@@ -99,11 +95,6 @@ class ContinuousTempering(AbstractPreparedMethod):
         0.5
         """
         return cls(variant, HMC(20), base="fit", step_size=0.5)
-
-    @property
-    def num_points(self) -> int:
-        """One, which counts by its importance."""
-        return 1
 
     @property
     def needs_gradient(self) -> bool:
@@ -184,6 +175,16 @@ class ContinuousTempering(AbstractPreparedMethod):
         adapted = adapt_chain(self.kernel, self.warmup, chain._replace(state=chain.state.kernel), stage, info)
         return adapted._replace(state=chain.state)
 
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        return (
+            Statistic("lp"),
+            Statistic("beta", ("particle",)),
+            Statistic("evidence_top", ("factor",)),
+            Statistic("evidence_bottom", ("factor",)),
+        )
+
     def points(self, target: Target, state: TemperedState) -> WeightedPoints:
         """The point, which counts with the density of β = 1 given it."""
         del target
@@ -196,10 +197,6 @@ class ContinuousTempering(AbstractPreparedMethod):
         }
         d = state.kernel.position.shape[0] - (self.variant == "joint")
         return WeightedPoints(state.kernel.position[None, :d], jnp.zeros(1), statistics, log_importance=log_p1)
-
-    def report(self, info: KernelInfo) -> StepInfo:
-        """The kernel's own account."""
-        return report_step(info)
 
     def describe(self) -> str:
         """For tables."""

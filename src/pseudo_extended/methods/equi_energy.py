@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.energy_ladder import EnergyLadder
 from pseudo_extended.methods.energy_rings import EnergyRings, draw_points, empty_rings, file_points
 from pseudo_extended.randomness import normals_and_uniforms
@@ -59,7 +59,6 @@ class EquiEnergy(AbstractMethod):
         head_start: Steps in which a chain files before the next one down starts.
         ring_capacity: Points that a ring holds; memory is K (K + 1) capacity · d doubles a chain, which
             are copied once a chunk.
-        width: Chains of a run that one program advances; four, as a step is cheap and the same for all.
 
     Three things are not as in the paper. Rings are reservoirs of `ring_capacity` points, not the whole history. The
     cold chain samples γ itself: the paper's max(h, H_0) is the same if H_0 ≤ inf h, and wrong otherwise, which
@@ -80,7 +79,6 @@ class EquiEnergy(AbstractMethod):
     burn_in: int = eqx.field(static=True)
     head_start: int = eqx.field(static=True)
     ring_capacity: int = eqx.field(static=True)
-    width: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -92,7 +90,6 @@ class EquiEnergy(AbstractMethod):
         burn_in: int = 1000,
         head_start: int = 5000,
         ring_capacity: int = 5000,
-        width: int = 4,
     ):
         self.ladder = EnergyLadder(energies, temperatures)
         self.step_size = _step_sizes(step_size, self.ladder.temperatures)
@@ -102,10 +99,10 @@ class EquiEnergy(AbstractMethod):
         self.burn_in = checks.integer("burn_in of EquiEnergy", burn_in, minimum=0)
         self.head_start = checks.integer("head_start of EquiEnergy", head_start, minimum=1)
         self.ring_capacity = checks.integer("ring_capacity of EquiEnergy", ring_capacity, minimum=1, maximum=10**9)
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
+        self.width = 4  # a step is cheap and the same for all chains
 
     @classmethod
-    def kou_2006(cls, *, burn_in: int = 50_000, head_start: int = 50_000, width: int = 4) -> "EquiEnergy":
+    def kou_2006(cls, *, burn_in: int = 50_000, head_start: int = 50_000) -> "EquiEnergy":
         """The settings published for the 20-mode mixture, with *normalised* weights: min h is 0.2264 and 0.2154 there.
 
         `burn_in` and `head_start` are not known for sure.
@@ -122,7 +119,6 @@ class EquiEnergy(AbstractMethod):
             burn_in=burn_in,
             head_start=head_start,
             ring_capacity=20_000,
-            width=width,
         )
 
     @property
@@ -136,23 +132,9 @@ class EquiEnergy(AbstractMethod):
         return (self.num_chains - 1) * (self.burn_in + self.head_start) + self.burn_in
 
     @property
-    def num_points(self) -> int:
-        """One, of the cold chain."""
-        return 1
-
-    @property
     def needs_gradient(self) -> bool:
         """No."""
         return False
-
-    def check(self, target: Target) -> None:
-        """Any target will do."""
-        del target
-
-    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
-        """All its densities are positive where the target is."""
-        del target
-        return jnp.ones(x.shape[0], bool)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """All chains at the one given point, with empty rings."""
@@ -208,6 +190,17 @@ class EquiEnergy(AbstractMethod):
         """Nothing is tuned; the rings fill by the sampler's own clock."""
         del target, stage, info
         return chain
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        return (
+            Statistic("lp"),
+            Statistic("ring"),
+            Statistic("jumped"),
+            Statistic("started"),
+            Statistic("below_first_energy"),
+        )
 
     def points(self, target: Target, state: EquiEnergyState) -> WeightedPoints:
         """The cold chain's point, with weight one."""

@@ -1,10 +1,9 @@
 """One kernel on one density: what the plain and the pseudo-extended method share."""
 
-import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.kernels import AbstractKernel, KernelInfo, KernelState, LogDensity, initial_state, unit_parameters
-from pseudo_extended.methods.abstract import Chain, StepInfo
+from pseudo_extended.methods.abstract import Chain
 from pseudo_extended.warmup import Stage, WindowedWarmup, first_step_size
 
 
@@ -33,8 +32,3 @@ def adapt_chain(kernel: AbstractKernel, warmup: WindowedWarmup, chain: Chain, st
     """One update of step sizes and metric."""
     adaptation, parameters = warmup.update(kernel, chain.adaptation, chain.parameters, stage, chain.state, info)
     return Chain(chain.state, parameters, adaptation)
-
-
-def report_step(info: KernelInfo) -> StepInfo:
-    """The kernel's own account; the acceptance rate is the mean over the parts that ran."""
-    return StepInfo(jnp.nanmean(info.acceptance_rate), info.diverging, info.non_finite, info.num_evaluations)

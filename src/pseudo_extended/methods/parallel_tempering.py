@@ -1,5 +1,6 @@
 """Parallel tempering (Geyer 1991): a chain at every temperature, and neighbours that swap their points."""
 
+import warnings
 from typing import NamedTuple
 
 import equinox as eqx
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelParameters, RandomWalk
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
 from pseudo_extended.target import Target
@@ -97,7 +98,6 @@ class ParallelTempering(AbstractMethod):
     swaps: str = eqx.field(static=True)
     adapt_betas: bool = eqx.field(static=True)
     reaches_base: bool = eqx.field(static=True)
-    width: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -109,9 +109,7 @@ class ParallelTempering(AbstractMethod):
         adapt_betas: bool = True,
         step_size: ArrayLike | None = None,
         metric: str = "diagonal",
-        width: int = 1,
     ):
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
         owner = "ParallelTempering"
         self.betas = checked_betas(owner, betas)
         self.kernel = checks.instance(
@@ -132,13 +130,13 @@ class ParallelTempering(AbstractMethod):
             raise ValueError("step_size belongs to fixed betas: pass adapt_betas=False with it; got True.")
 
     @classmethod
-    def kou2006(cls) -> "ParallelTempering":
+    def kou_2006(cls) -> "ParallelTempering":
         """As on the 20-mode mixture of Kou, Zhou and Wong (2006): five temperatures, a random walk, seldom swaps.
 
         T = (1, 2.8, 7.7, 21.6, 60), normal steps of 0.25 √T, and one pair proposed in a tenth of the iterations. They
         started all chains uniformly on the unit square and kept 50,000 draws in each of 20 runs.
 
-        >>> ParallelTempering.kou2006().step_size.round(3)
+        >>> ParallelTempering.kou_2006().step_size.round(3)
         array([1.936, 1.162, 0.694, 0.418, 0.25 ])
         """
         temperatures = np.array([60.0, 21.6, 7.7, 2.8, 1.0])
@@ -151,10 +149,11 @@ class ParallelTempering(AbstractMethod):
             step_size=0.25 * np.sqrt(temperatures),
         )
 
-    @property
-    def num_points(self) -> int:
-        """One, of the cold chain."""
-        return 1
+    @classmethod
+    def kou2006(cls) -> "ParallelTempering":
+        """The old name of `kou_2006`; it will be removed in version 0.4."""
+        warnings.warn("kou2006 is deprecated: use ParallelTempering.kou_2006.", DeprecationWarning, stacklevel=2)
+        return cls.kou_2006()
 
     @property
     def needs_gradient(self) -> bool:
@@ -217,6 +216,19 @@ class ParallelTempering(AbstractMethod):
             betas = jnp.where(ends, equal_rejections(betas, rejections / jnp.maximum(num_steps, 1)), betas)
         learned = LadderAdaptation(kernel_adaptation, jnp.where(ends, 0.0, rejections), jnp.where(ends, 0.0, num_steps))
         return Chain(chain.state, LadderParameters(*kernels, betas), learned)
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        always = (
+            Statistic("lp"),
+            Statistic("beta", ("rung",)),
+            Statistic("delta", ("rung",)),
+            Statistic("replica", ("rung",)),
+            Statistic("swap_acceptance", ("pair",)),
+        )
+        evidence = (Statistic("evidence_top", ("pair",)), Statistic("evidence_bottom", ("pair",)))
+        return always + evidence if self.reaches_base else always
 
     def points(self, target: Target, state: Replicas) -> WeightedPoints:
         """The cold chain's point, with weight one; what tells how the ladder works as statistics."""

@@ -1,13 +1,12 @@
 """An ordinary kernel on the raw target: the baseline for everything else."""
 
-import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
-from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, WeightedPoints
+from pseudo_extended.methods.joint import adapt_chain, start_chain, step_chain
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage, WindowedWarmup
 
@@ -22,33 +21,17 @@ class Plain(AbstractMethod):
 
     kernel: AbstractKernel
     warmup: WindowedWarmup
-    width: int = eqx.field(static=True)
 
-    def __init__(self, kernel: AbstractKernel | None = None, *, metric: str = "diagonal", width: int = 1):
+    def __init__(self, kernel: AbstractKernel | None = None, *, metric: str = "diagonal"):
         self.kernel = checks.instance(
             "kernel", NUTS() if kernel is None else kernel, AbstractKernel, "a kernel such as pe.NUTS()"
         )
         self.warmup = WindowedWarmup(metric)
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
-
-    @property
-    def num_points(self) -> int:
-        """One."""
-        return 1
 
     @property
     def needs_gradient(self) -> bool:
         """If its kernel does."""
         return self.kernel.uses_gradient
-
-    def check(self, target: Target) -> None:
-        """Any target will do."""
-        del target
-
-    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
-        """There are no others."""
-        del target
-        return jnp.ones(x.shape[0], bool)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the one given point."""
@@ -63,14 +46,15 @@ class Plain(AbstractMethod):
         del target
         return adapt_chain(self.kernel, self.warmup, chain, stage, info)
 
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        return (Statistic("lp"),)
+
     def points(self, target: Target, state: KernelState) -> WeightedPoints:
         """The point itself, with weight one."""
         del target
         return WeightedPoints(state.position[None], jnp.zeros(1), {"lp": state.log_density})
-
-    def report(self, info: KernelInfo) -> StepInfo:
-        """The kernel's own account."""
-        return report_step(info)
 
     def describe(self) -> str:
         """For tables."""

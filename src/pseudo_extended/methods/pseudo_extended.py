@@ -9,8 +9,8 @@ from pseudo_extended import checks
 from pseudo_extended.extended import ExtendedTarget
 from pseudo_extended.instruments import AbstractInstrument, Tempered
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelState
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
-from pseudo_extended.methods.joint import adapt_chain, report_step, start_chain, step_chain
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
+from pseudo_extended.methods.joint import adapt_chain, start_chain, step_chain
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage, WindowedWarmup
 
@@ -26,7 +26,6 @@ class PseudoExtended(AbstractMethod):
     instrument: AbstractInstrument
     kernel: AbstractKernel
     warmup: WindowedWarmup
-    width: int = eqx.field(static=True)
     num_particles: int = eqx.field(static=True)
 
     def __init__(
@@ -36,7 +35,6 @@ class PseudoExtended(AbstractMethod):
         num_particles: int = 5,
         *,
         metric: str = "diagonal",
-        width: int = 1,
     ):
         self.instrument = checks.instance(
             "instrument",
@@ -49,7 +47,6 @@ class PseudoExtended(AbstractMethod):
         )
         self.num_particles = checks.integer("num_particles", num_particles, minimum=1)
         self.warmup = WindowedWarmup(metric)
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @property
     def num_points(self) -> int:
@@ -86,6 +83,14 @@ class PseudoExtended(AbstractMethod):
         del target
         return adapt_chain(self.kernel, self.warmup, chain, stage, info)
 
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        return (
+            Statistic("lp"),
+            Statistic("beta", ("particle",)),
+        )
+
     def points(self, target: Target, state: KernelState) -> WeightedPoints:
         """All pseudo-samples, weighted by γ(x_i)π(β_i)/q(x_i, β_i)."""
         extended = self.extended(target)
@@ -94,7 +99,7 @@ class PseudoExtended(AbstractMethod):
 
     def report(self, info: KernelInfo) -> StepInfo:
         """The kernel's own account; each of its evaluations is one of the target at every pseudo-sample."""
-        report = report_step(info)
+        report = super().report(info)
         return report._replace(num_evaluations=report.num_evaluations * self.num_particles)
 
     def describe(self) -> str:

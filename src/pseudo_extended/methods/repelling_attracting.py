@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.randomness import normals_and_uniforms
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -66,7 +66,6 @@ class RepellingAttracting(AbstractMethod):
         scale: Of the normal q(·|x): a standard deviation, a vector of them or a lower-triangular Cholesky factor.
         max_tries: Proposals after which a forced move gives up, and the whole step is rejected.
         log_epsilon: log ε, so small that it matters only where π underflows; it goes with the normalisation of γ.
-        width: Chains of a run that one program advances; each waits for the longest of the forced moves.
 
     *Giving up is exact.* Let s(x) be the probability that a move down from x succeeds within `max_tries`, and t(x') the
     same for a move up. Given success, what it finds has the same distribution as without a limit. So the limit
@@ -82,24 +81,17 @@ class RepellingAttracting(AbstractMethod):
     scale: Float[np.ndarray, "..."]
     max_tries: int = eqx.field(static=True)
     log_epsilon: float = eqx.field(static=True)
-    width: int = eqx.field(static=True)
 
-    def __init__(self, scale: Any = 1.0, *, max_tries: int = 10_000, log_epsilon: float = LOG_EPSILON, width: int = 1):
+    def __init__(self, scale: Any = 1.0, *, max_tries: int = 10_000, log_epsilon: float = LOG_EPSILON):
         self.scale = _scale(scale)
         self.max_tries = checks.integer("max_tries of RepellingAttracting", max_tries, minimum=1)
         self.log_epsilon = checks.real("log_epsilon of RepellingAttracting", log_epsilon)
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
 
     @classmethod
     def tak_2018(cls, scenario: str = "a") -> "RepellingAttracting":
         """The settings published for the 20-mode mixture: q has covariance 4 I in scenario (a), 3.5 I in (b)."""
         checks.choice("scenario", scenario, ("a", "b"))
         return cls(math.sqrt({"a": 4.0, "b": 3.5}[scenario]))
-
-    @property
-    def num_points(self) -> int:
-        """One."""
-        return 1
 
     @property
     def needs_gradient(self) -> bool:
@@ -113,11 +105,6 @@ class RepellingAttracting(AbstractMethod):
                 f"scale of RepellingAttracting must be one number or have length {target.dim}, like the target; "
                 f"got {self.scale.shape[0]}."
             )
-
-    def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
-        """There are no densities but the target's."""
-        del target
-        return jnp.ones(x.shape[0], bool)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the one given point, with z a draw of q around it."""
@@ -189,6 +176,14 @@ class RepellingAttracting(AbstractMethod):
         """Nothing is tuned."""
         del target, stage, info
         return chain
+
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        return (
+            Statistic("lp"),
+            Statistic("gave_up"),
+        )
 
     def points(self, target: Target, state: RepellingState) -> WeightedPoints:
         """The point itself, with weight one."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelParameters
-from pseudo_extended.methods.abstract import AbstractMethod, Chain, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.level_weights import (
     LevelSums,
     first_sums,
@@ -27,7 +27,7 @@ from pseudo_extended.tempering.schedule import check_ladder, checked_betas
 from pseudo_extended.warmup import Adaptation, Stage, WindowedWarmup
 
 
-class Tempered(NamedTuple):
+class TemperedState(NamedTuple):
     """A point, its level on the ladder, and what the end levels say about it."""
 
     path: PathState
@@ -92,7 +92,6 @@ class SimulatedTempering(AbstractMethod):
     warmup: WindowedWarmup
     num_bands: int = eqx.field(static=True)
     reaches_base: bool = eqx.field(static=True)
-    width: int = eqx.field(static=True)
 
     def __init__(
         self,
@@ -102,9 +101,7 @@ class SimulatedTempering(AbstractMethod):
         log_weights: ArrayLike | None = None,
         step_size: ArrayLike | None = None,
         metric: str = "diagonal",
-        width: int = 1,
     ):
-        self.width = checks.integer("width", width, minimum=1, maximum=1024)
         owner = "SimulatedTempering"
         self.betas = checked_betas(owner, betas)
         self.kernel = checks.instance(
@@ -123,11 +120,6 @@ class SimulatedTempering(AbstractMethod):
         self.num_bands = int(self.bands[-1]) + 1
         self.warmup = WindowedWarmup(metric)
         self.reaches_base = bool(self.betas[0] == 0)
-
-    @property
-    def num_points(self) -> int:
-        """One, weighted against those of other draws."""
-        return 1
 
     @property
     def needs_gradient(self) -> bool:
@@ -157,7 +149,7 @@ class SimulatedTempering(AbstractMethod):
         start = self._with_level(key_level, path, jnp.asarray(0), log_weight)
         return Chain(start, LevelParameters(*kernels, log_weight), adaptation)
 
-    def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[Tempered, KernelInfo]:
+    def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[TemperedState, KernelInfo]:
         """One step of the kernel at the temperature of the level, then another level."""
         key_move, key_level = jax.random.split(key)
         level, parameters = chain.state.level, chain.parameters
@@ -204,7 +196,14 @@ class SimulatedTempering(AbstractMethod):
             log_weight = jnp.where(chooses, level_log_weight(sums), leading_log_weight(sums, betas))
         return Chain(state, LevelParameters(*kernels, log_weight), LevelAdaptation(kernel_adaptation, sums))
 
-    def points(self, target: Target, state: Tempered) -> WeightedPoints:
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`."""
+        always = (Statistic("lp"), Statistic("level"), Statistic("beta"))
+        evidence = (Statistic("evidence_top", ("factor",)), Statistic("evidence_bottom", ("factor",)))
+        return always + evidence if self.reaches_base else always
+
+    def points(self, target: Target, state: TemperedState) -> WeightedPoints:
         """The point, with P(β = 1 | x) as the importance of the draw."""
         del target
         statistics = {
@@ -230,11 +229,11 @@ class SimulatedTempering(AbstractMethod):
 
     def _with_level(
         self, key: Key[Array, ""], path: PathState, moved_at: Int[Array, ""], log_weight: Float[Array, " level"]
-    ) -> Tempered:
+    ) -> TemperedState:
         """A level from its conditional, P(k | x)."""
         log_level = level_log_probabilities(jnp.asarray(self.betas), path.delta, log_weight)
         level = jax.random.categorical(key, log_level)
-        return Tempered(path, level, moved_at, log_level[-1], log_level[0], log_weight[jnp.array([0, -1])])
+        return TemperedState(path, level, moved_at, log_level[-1], log_level[0], log_weight[jnp.array([0, -1])])
 
 
 def level_log_probabilities(

@@ -1,7 +1,7 @@
 """What a run returns: weighted points first, and everything that can be computed from them."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,8 @@ class Result:
     """How much each draw counts, in logs and up to one constant for all; None if all count alike."""
     statistics: dict[str, np.ndarray]
     """What the sampler reported for each draw: acceptance_rate, diverging, non_finite, num_evaluations, lp, beta, …"""
+    statistic_axes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names of the axes of each statistic, after chain and draw."""
     method: str
     """The method in words."""
     seed: int

@@ -10,6 +10,7 @@ from pseudo_extended import checks
 from pseudo_extended.optional import require
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
+from pseudo_extended.target.labels import made_up_axes
 from pseudo_extended.target.views import Facts, map_in_batches
 from pseudo_extended.weights import log_normalise
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pseudo_extended.results.result import Result
 
 PRIOR_DRAWS = 500
+CLASHES = {"index": "carrier"}
+"""Statistics of the default whose name means something else here: `index` is the pseudo-sample that was resampled."""
 
 
 class Group(NamedTuple):
@@ -82,16 +85,16 @@ def _require(module: str) -> Any:
 
 def _sample_stats(result: "Result", seed: int) -> Group:
     weights = {"log_weight": log_normalise(result.log_weights), "index": result.resample_index(seed)}
+    axes: dict[str, Sequence[str]] = {"log_weight": ("particle",), "index": ()}
     if result.log_importance is not None:
         weights |= {"log_importance": result.log_importance, "resampled_draw": result.resample_draws(seed)}
-    statistics = weights | result.statistics
-    axes = {
-        name: tuple(
-            "particle" if size == result.num_particles else f"{name}_dim_{i}" for i, size in enumerate(values.shape[2:])
-        )
-        for name, values in statistics.items()
-    }
-    return Group(statistics, axes)
+        axes |= {"log_importance": (), "resampled_draw": ()}
+    statistics = {}
+    for name, values in result.statistics.items():
+        shown = CLASHES.get(name, name)
+        statistics[shown] = values
+        axes[shown] = result.statistic_axes.get(name, made_up_axes(name, values.ndim - 2))
+    return Group(statistics | weights, axes)
 
 
 @in_double_precision
@@ -154,7 +157,7 @@ def _axes(
     return {
         name: tuple(dims.get(name, ()))
         if len(dims.get(name, ())) == values.ndim - num_leading
-        else tuple(f"{name}_dim_{i}" for i in range(values.ndim - num_leading))
+        else made_up_axes(name, values.ndim - num_leading)
         for name, values in arrays.items()
     }
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from pseudo_extended.results import estimates
 from pseudo_extended.results.result import Result
+from pseudo_extended.run.axes import statistic_axes
 from pseudo_extended.run.loop import Ended
 from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
@@ -27,6 +28,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         log_weights=found.log_weight,
         log_importance=found.log_importance,
         statistics=found.statistics,
+        statistic_axes=statistic_axes(ready.method, {name: each.shape[2:] for name, each in found.statistics.items()}),
         method=ready.method.describe(),
         seed=job.draws.seed,
         seconds=seconds,

@@ -141,7 +141,7 @@ def _store_learned(job: Job, store: Store, ready: Ready) -> None:
     if "layout" in store.manifest:  # learned again, because the file was broken: the draws that are there lie like this
         return
     lane_x = ready.x[0] if ready.method.width == 1 else np.repeat(ready.x[:1], ready.method.width, axis=0)
-    layout = layout_for(job.target, len(ready.x), ready.method.width, lane_shapes(job.target, ready.method, lane_x)[1])
+    layout = layout_for(job.target, ready.method, len(ready.x), lane_shapes(job.target, ready.method, lane_x)[1])
     store.write(learned=learned, description=ready.method.describe(), notes=list(ready.notes), layout=layout.to_json())
 
 

@@ -114,6 +114,7 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
         log_weights=found.log_weight,
         log_importance=found.log_importance,
         statistics=found.statistics,
+        statistic_axes={c.name: c.dims for c in arrays.layout.columns if c.group == "sample_stats"},
         method=manifest["description"],
         seed=manifest["plan"]["seed"],
         seconds={},

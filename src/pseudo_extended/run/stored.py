@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pseudo_extended.methods import Chain
+from pseudo_extended.methods import AbstractMethod, Chain
 from pseudo_extended.run.advance import chain_from, chain_leaves
+from pseudo_extended.run.axes import statistic_axes
 from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.program import Record
 from pseudo_extended.run.recorder import Collected, Recorder
@@ -39,17 +40,18 @@ SECONDS_BETWEEN_VIEWS = 5.0
 NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
 
 
-def layout_for(target: Target, num_chains: int, width: int, draw: Record) -> Layout:
+def layout_for(target: Target, method: AbstractMethod, num_chains: int, draw: Record) -> Layout:
     """The columns of a run's draws, from the shapes of one draw of a lane."""
+    width = method.width
     skip = 1 if width > 1 else 0
+    named = statistic_axes(method, {name: leaf.shape[skip:] for name, leaf in draw.statistics.items()})
+    named |= {"log_weight": ("particle",), "x": ("particle", "coordinate")}
     num_particles, dim = draw.x.shape[skip:]
     columns = []
     for path, leaf in values_of(draw).items():
         group, name = path.split("/")
         shape = tuple(leaf.shape[skip:])
-        axes = tuple("particle" if size == num_particles else f"{name}_dim_{i}" for i, size in enumerate(shape))
-        axes = ("particle", "coordinate") if path == NAMES["x"] else axes
-        columns.append(Column(group, name, np.dtype(leaf.dtype).name, shape, axes))
+        columns.append(Column(group, name, np.dtype(leaf.dtype).name, shape, named.get(name, ())))
     columns.append(Column("sample_stats", "resampled_particle", "int64", (), ()))
     if draw.log_importance is None:  # else one point a draw would have to be weighted, and ArviZ knows no weights
         for parameter, name in zip(target.shown, _file_names(target), strict=True):

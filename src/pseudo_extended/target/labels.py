@@ -85,13 +85,22 @@ def parameter_names(names: Any, paths: Sequence[Any]) -> list[str]:
     return given
 
 
+def made_up_axes(name: str, num_axes: int) -> tuple[str, ...]:
+    """Names for the axes of an array that the user has not named.
+
+    >>> made_up_axes("energy", 2)
+    ('energy_dim_0', 'energy_dim_1')
+    """
+    return tuple(f"{name}_dim_{i}" for i in range(num_axes))
+
+
 def label(shapes: Mapping[str, tuple[int, ...]], dims: Any) -> tuple[Parameter, ...]:
     """The parameters with the names of their axes."""
     checks.instance("dims", dims, Mapping, "a mapping from parameter names to lists of dimension names")
     known_names("dims", dims, shapes)
     parameters = []
     for name, shape in shapes.items():
-        axes = dims.get(name, [f"{name}_dim_{i}" for i in range(len(shape))])
+        axes = dims.get(name, made_up_axes(name, len(shape)))
         if isinstance(axes, str) or not isinstance(axes, Sequence) or not all(isinstance(axis, str) for axis in axes):
             raise TypeError(f"dims of {name!r} must be a list of strings; got {checks.describe(axes)}.")
         if len(axes) != len(shape):
