@@ -41,6 +41,7 @@ from pseudo_extended.results.compare import compare as compare
 from pseudo_extended.results.estimates import Estimate as Estimate
 from pseudo_extended.results.modes import Modes as Modes
 from pseudo_extended.results.result import Result as Result
+from pseudo_extended.results.stop_reason import StopReason as StopReason
 from pseudo_extended.run.control import Running as Running
 from pseudo_extended.run.handle import Run as Run
 from pseudo_extended.run.resume import extend as extend

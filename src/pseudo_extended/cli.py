@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from pseudo_extended.results.stop_reason import StopReason, has_enough, stop_reason
 from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
 from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError
@@ -105,9 +106,10 @@ def info(store: StorePath) -> None:
         f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}", nl=False
     )
     typer.echo(f", thin {plan['thin']}, seed {plan['seed']}")
-    state = manifest.get("stopped", "running")
-    state = "running, or stopped before it could say so" if state == "running" else state
-    typer.echo(f"state: {'finished' if _is_finished(manifest) else state}")
+    state = stop_reason(manifest.get("stopped", "running"))
+    state = "running, or stopped before it could say so" if state is StopReason.RUNNING else state
+    is_finished = has_enough(manifest.get("stopped", "running"))
+    typer.echo(f"state: {'finished' if is_finished else state}")
     typer.echo(f"made with {versions} on {manifest['machine']}")
     for sentence in (*manifest.get("notes", ()), *opened.broken):
         typer.echo(sentence)

@@ -17,7 +17,6 @@ from pseudo_extended import checks
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
 
-
 Method = TypeVar("Method", bound="AbstractMethod")
 
 

@@ -21,6 +21,7 @@ from pseudo_extended.results.markup import result_html
 from pseudo_extended.results.modes import Modes
 from pseudo_extended.results.restriction import restrict
 from pseudo_extended.results.series import r_hat
+from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.results.summary import summarise
 from pseudo_extended.results.to_arviz import result_to_arviz
 from pseudo_extended.results.travel import Travel, travel
@@ -29,14 +30,6 @@ from pseudo_extended.target import Target
 from pseudo_extended.target.labels import coordinates
 from pseudo_extended.target.views import map_in_batches
 from pseudo_extended.weights import draw_index, draw_rows, normalise, whole_weights
-
-STOPPED = {
-    "interrupted": "interrupted",
-    "time_limit": "stopped by time_limit",
-    "aborted": "aborted",
-    "failed": "ended by an error",
-    "memory": "stopped because memory would have run out (a store= has room)",
-}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -65,9 +58,7 @@ class Result:
     seconds: dict[str, float]
     """What was waited for: `compile`, `prepare` (starts and pilot), and `run` (warm-up and draws)."""
     stopped: str | None
-    """What ended the run before all its draws: "interrupted" (Ctrl-C), "time_limit", "enough" (target_ess), "callback",
-    "aborted", "failed" (an error; only from a store), "memory" (no room for more draws without a store), "running" (it
-    has not ended), or None."""
+    """What ended the run before all its draws, a `StopReason` that equals its text, such as "time_limit"; or None."""
     doubts: tuple[str, ...]
     """What looked doubtful before the run."""
     notes: tuple[str, ...] = ()
@@ -98,7 +89,7 @@ class Result:
     @property
     def interrupted(self) -> bool:
         """Whether Ctrl-C ended the run before its time."""
-        return self.stopped == "interrupted"
+        return self.stopped == StopReason.INTERRUPTED
 
     @property
     def num_chains(self) -> int:
@@ -221,7 +212,7 @@ class Result:
         if self.travel is not None:
             found += travel_sentences(self.travel, self.num_draws)
         found += diagnose_evidence(self.statistics)
-        how = STOPPED.get(self.stopped or "")
+        how = None if self.stopped is None else StopReason(self.stopped).sentence
         if how is not None:
             found.insert(0, f"{how}: {self.num_draws * self.thinned} draws of each chain were kept.")
         if self.thinned > 1:

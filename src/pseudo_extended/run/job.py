@@ -8,6 +8,7 @@ from functools import partial
 from pseudo_extended.compiled import seconds_compiling
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results.result import Result
+from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.run.advance import Work
 from pseudo_extended.run.cluster import Cluster
 from pseudo_extended.run.control import Control
@@ -55,7 +56,7 @@ def _carry_out(job: Job, control: Control) -> Result:
             seconds = {"compile": compiling, "prepare": waited - compiling, "run": time.perf_counter() - began}
             return build_result(job, ready, recorder, ended, seconds)
 
-        inspect = partial(result, Ended("running", None))
+        inspect = partial(result, Ended(StopReason.RUNNING, None))
         control.inspect = inspect
         ended = _run(job, workers, lanes, recorder, report, control, inspect)
         if not recorder.num_draws:
@@ -109,7 +110,7 @@ def _run(
     except BaseException:
         workers.close()
         with contextlib.suppress(OSError):  # on a disk that is full, there is nothing more to write
-            recorder.finish(lanes, None, "failed")
+            recorder.finish(lanes, None, StopReason.FAILED)
         raise
     workers.close()
     # Chains that were further than the plan, as after a shorter `extend`, are cut to it.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pseudo_extended.results.result import Result
+from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.run.advance import Advanced, LaneInput, Segment
 from pseudo_extended.run.control import Callback, Control, Running
 from pseudo_extended.run.interrupt import Interruptions
@@ -37,8 +38,8 @@ class Plan(NamedTuple):
 class Ended(NamedTuple):
     """How a run ended."""
 
-    stopped: str | None
-    """What ended it before all draws were made: "interrupted", "time_limit", "enough", …, or nothing."""
+    stopped: StopReason | None
+    """What ended it before all draws were made; None if nothing did."""
     most: int | None
     """The number of draws that were enough, where that ended it."""
 
@@ -66,7 +67,7 @@ class Loop:
         self.workers, self.lanes, self.plan, self.recorder = workers, lanes, plan, recorder
         self.total = plan.num_warmup + plan.num_draws
         self.divergences = 0
-        self.stopped: str | None = None
+        self.stopped: StopReason | None = None
         self.ahead = milestones(plan.num_draws) if plan.is_enough is not None else iter(())
         self.milestone = next(self.ahead, None)
         self.running: dict[Future[Advanced], tuple[Lane, Segment]] = {}
@@ -97,7 +98,7 @@ class Loop:
                 if finished:
                     self._tell(report, control, inspect)
                 self.recorder.commit(self.lanes)
-        return Ended(self.stopped, self.milestone if self.stopped == "enough" else None)
+        return Ended(self.stopped, self.milestone if self.stopped is StopReason.ENOUGH else None)
 
     def _submit(self, waiting: list[Lane], control: Control) -> None:
         """Work for every free worker."""
@@ -146,13 +147,13 @@ class Loop:
         if self.plan.callback is not None:
             running = Running(status, self.recorder.num_draws, seconds, inspect)
             if self.plan.callback(running):
-                self.stopped = self.stopped or "callback"
+                self.stopped = self.stopped or StopReason.CALLBACK
         self._ask_milestones()
 
     def _ask_milestones(self) -> None:
         while self.milestone is not None and self.recorder.num_draws >= self.milestone and self.stopped is None:
             if self.plan.is_enough is not None and self.plan.is_enough(self.milestone):
-                self.stopped = "enough"
+                self.stopped = StopReason.ENOUGH
             else:
                 self.milestone = next(self.ahead, None)
 
@@ -161,14 +162,14 @@ class Loop:
             raise KeyboardInterrupt
         if self.stopped is None:
             if interruptions.count:
-                self.stopped = "interrupted"
+                self.stopped = StopReason.INTERRUPTED
                 report.note("stopping after the chunks under way; press Ctrl-C again to lose them")
             elif self.plan.time_limit is not None and time.monotonic() - self.began > self.plan.time_limit:
-                self.stopped = "time_limit"
+                self.stopped = StopReason.TIME_LIMIT
             elif control.aborted:
-                self.stopped = "aborted"
+                self.stopped = StopReason.ABORTED
             elif self.recorder.is_full:
-                self.stopped = "memory"
+                self.stopped = StopReason.MEMORY
 
     @property
     def _all_done(self) -> int:

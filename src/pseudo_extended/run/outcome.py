@@ -8,6 +8,7 @@ import numpy as np
 
 from pseudo_extended.results import estimates
 from pseudo_extended.results.result import Result
+from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.run.axes import statistic_axes
 from pseudo_extended.run.loop import Ended
 from pseudo_extended.run.preflight import complaints
@@ -43,7 +44,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
 def _unmet(job: Job, found: Collected, ended: Ended) -> list[str]:
     """A sentence if the run was to go on until an effective sample size that it does not have."""
     wanted = job.draws.target_ess
-    if wanted is None or ended.stopped in ("enough", "running"):
+    if wanted is None or ended.stopped in (StopReason.ENOUGH, StopReason.RUNNING):
         return []
     least = least_ess(found)
     if least >= wanted:
@@ -58,15 +59,15 @@ def least_ess(found: Collected) -> float:
     return float(np.min(estimates.mean(found.x, weights).ess))
 
 
-def explain_no_draws(job: Job, stopped: str | None) -> BaseException:
+def explain_no_draws(job: Job, stopped: StopReason | None) -> BaseException:
     """The run ended before every chain had a draw."""
     kept = f" Store {str(job.store.root)!r} keeps where it was: pe.resume goes on from there." if job.store else ""
-    if stopped == "time_limit":
+    if stopped is StopReason.TIME_LIMIT:
         return TimeoutError(
             "time_limit must leave time for warm-up and a draw of every chain; "
             f"{job.schedule.time_limit:g} s did not.{kept}"
         )
-    if stopped == "interrupted":
+    if stopped is StopReason.INTERRUPTED:
         there = "there is nothing to return" + ("." if kept else "")
         return KeyboardInterrupt(f"interrupted before every chain had a draw: {there}{kept}")
     return NoDrawsError(f"stopped before every chain had a draw: there is nothing to return.{kept}")

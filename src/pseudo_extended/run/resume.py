@@ -14,6 +14,7 @@ from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.models.dispatch import library_target
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results.result import Result
+from pseudo_extended.results.stop_reason import StopReason, stop_reason
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preparing import Job, check_same_values, method_functions
@@ -118,7 +119,7 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
         method=manifest["description"],
         seed=manifest["plan"]["seed"],
         seconds={},
-        stopped=manifest.get("stopped", "running"),
+        stopped=stop_reason(manifest.get("stopped", "running")),
         doubts=tuple(manifest["doubts"]),
         notes=tuple(manifest["notes"]),
         store=str(opened.root),
@@ -144,10 +145,10 @@ def _reopened(
         method = _method(store, target, method)
         draws, doubts = Draws(**store.manifest["plan"]), [*store.manifest["doubts"], *changed]
         if more:
-            had = store.manifest.get("num_draws") if store.manifest.get("stopped") == "enough" else None
+            had = store.manifest.get("num_draws") if store.manifest.get("stopped") == StopReason.ENOUGH else None
             draws = draws._replace(draws=(draws.draws if had is None else had) + more, target_ess=None)
         made_with = {"fingerprint": fingerprint_target(target), "versions": fingerprint_versions()}
-        store.write(plan=draws._asdict(), stopped="running", doubts=doubts, **made_with)
+        store.write(plan=draws._asdict(), stopped=StopReason.RUNNING, doubts=doubts, **made_with)
     except BaseException:
         store.close()
         raise
