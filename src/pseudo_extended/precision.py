@@ -1,17 +1,20 @@
 """Double precision inside the library, and nowhere else."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
 import jax
 
+from pseudo_extended.constants import constants_by_precision
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def double_precision() -> AbstractContextManager[None]:
+@contextmanager
+def double_precision() -> Iterator[None]:
     """A context in which JAX computes with 64-bit floats.
 
     Samplers need it: an energy of 10⁴ leaves three decimals in single precision. It is a context, per thread,
@@ -23,7 +26,8 @@ def double_precision() -> AbstractContextManager[None]:
     >>> str(inside), str(jnp.ones(2).dtype)
     ('float64', 'float32')
     """
-    return jax.enable_x64(True)
+    with constants_by_precision(), jax.enable_x64(True):
+        yield
 
 
 def in_double_precision(function: Callable[P, R]) -> Callable[P, R]:
