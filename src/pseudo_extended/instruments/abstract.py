@@ -24,9 +24,9 @@ class Terms(NamedTuple):
 class AbstractInstrument(eqx.Module):
     """A choice of q(x_1:N), with the auxiliary variables that it needs (the temperatures, on the whole real line)."""
 
-    @abstractmethod
     def check(self, target: Target, num_particles: int) -> None:
-        """Refuse, in a sentence, a combination that has no proper extended target."""
+        """Raise a one-sentence error for a target on which the extended target would be improper."""
+        del target, num_particles
 
     @abstractmethod
     def num_auxiliary(self, num_particles: int) -> int:
@@ -42,9 +42,10 @@ class AbstractInstrument(eqx.Module):
     ) -> Terms:
         """The terms of log π^N, from the pseudo-samples, the target's `path` values at them, and the temperatures."""
 
-    @abstractmethod
     def betas(self, num_particles: int, auxiliary: Float[Array, " auxiliary"]) -> Float[Array, " particle"]:
-        """The inverse temperature of each pseudo-sample; nan where it has none."""
+        """The inverse temperature of each pseudo-sample; nan where it has none, as by default."""
+        del auxiliary
+        return jnp.full(num_particles, jnp.nan)
 
 
 class AbstractStaticInstrument(AbstractInstrument):

@@ -39,11 +39,6 @@ class Density(AbstractStaticInstrument):
         if isinstance(self.q, Base):
             target.check_density("log_q of Density", self.q.function)
 
-    def betas(self, num_particles: int, auxiliary: Float[Array, " auxiliary"]) -> Float[Array, " particle"]:
-        """No temperatures here."""
-        del auxiliary
-        return jnp.full(num_particles, jnp.nan)
-
     def terms(
         self, target: Target, x: Float[Array, "particle d"], path: PathPoint, auxiliary: Float[Array, " auxiliary"]
     ) -> Terms:
