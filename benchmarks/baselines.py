@@ -80,7 +80,8 @@ def one_chunk(target: pe.Target, method: AbstractMethod) -> tuple[Callable[[], A
     numbers = np.arange(method.width) if method.width > 1 else np.asarray(0)
     x = np.random.default_rng(0).uniform(0, 1, (method.width, method.num_points, target.dim))
     if isinstance(method, AbstractPreparedMethod):
-        method, x, _ = method.prepare(key, target, x, lambda sentence: None)
+        prepared = method.prepare(key, target, x, lambda sentence: None)
+        method, x = prepared.method, prepared.x
     x = x if method.width > 1 else x[0]
     programs = build_programs(target, method, capacity=NUM_DRAWS, thin=1, x=x)
     chain = programs.start(key, numbers, x)

@@ -110,8 +110,8 @@ def with_numpyro(posterior: Posterior, draws: int, seed: int, warmup: int = WARM
 
 def with_nutpie(posterior: Posterior, draws: int, seed: int) -> Sampled:
     """nutpie on the compiled density and gradient."""
-    import nutpie
-    from nutpie.compiled_pyfunc import from_pyfunc
+    import nutpie  # pyright: ignore[reportMissingImports]
+    from nutpie.compiled_pyfunc import from_pyfunc  # pyright: ignore[reportMissingImports]
 
     jax.config.update("jax_enable_x64", True)
     with Clock() as clock:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.pilot.learned_base import mixture_base
+from pseudo_extended.pilot.annealer import Pilot
+from pseudo_extended.pilot.choice import choose, in_doubt, is_settled, why_not_listed
+from pseudo_extended.pilot.learned_base import broad_base, mode_base
 from pseudo_extended.pilot.mode_search import MAX_MODES
 from pseudo_extended.pilot.modes import Modes
-from pseudo_extended.pilot.preparation import Pilot, choose, in_doubt, why_not_listed
 from pseudo_extended.pilot.prior_mass import PriorMass
 from pseudo_extended.results.travel import Travel, round_trips, sentences, travel
 from pseudo_extended.run.loop import milestones
@@ -88,9 +89,9 @@ class TestLearningTheBase:
 def pilot(name, length, log_z, spread=0.0, finished=True, covered=1.0, base_mass=None):
     islands = np.array([[log_z - spread, log_z + spread, log_z - spread, log_z + spread]])
     annealed = pe.pilot.annealing.Annealed(
-        None, None, np.array([length]), islands, None, None, 1, np.asarray(finished), np.asarray(covered)
+        None, None, np.array([length]), islands, None, None, 1, np.asarray(finished), np.asarray(covered), 1000
     )
-    return Pilot(name, None, annealed, base_mass or PriorMass())
+    return Pilot(name, None, annealed, None, base_mass or PriorMass())
 
 
 class TestChoosing:
@@ -123,6 +124,13 @@ class TestChoosing:
         assert choose([pilot("prior", 3.0, 5.0, base_mass=unknown), learned]).name == "learned"
         assert choose([pilot("prior", 0.5, -5.0, base_mass=unknown), learned]).name == "prior"
         assert choose([pilot("prior", 0.5, -5.0, base_mass=unknown)]).name == "prior"
+
+    def test_a_short_path_needs_no_rival(self):
+        assert is_settled(pilot("short", 1.0, 0.0))
+        assert not is_settled(pilot("long", 5.0, 0.0))
+        assert not is_settled(pilot("uncertain", 1.0, 0.0, spread=1.0))
+        assert not is_settled(pilot("did not arrive", 1.0, 0.0, finished=False))
+        assert not is_settled(pilot("partly outside", 1.0, 0.0, covered=0.9))
 
     def test_two_that_do_about_as_well_leave_a_doubt(self):
         assert in_doubt(pilot("best", 5.0, 0.0), pilot("about as long", 6.0, 0.1))
@@ -157,7 +165,7 @@ class TestListingTheModes:
         points = np.random.default_rng(0).normal(np.repeat(x[:reached], 25, axis=0), 0.1)
         broad = pilot("a broad normal", 5.0, 0.0, finished=finished)
         broad = broad._replace(annealed=broad.annealed._replace(population=SimpleNamespace(x=points)))
-        return why_not_listed(modes, mixture_base(modes, points, MAX_MODES), broad)
+        return why_not_listed(modes, mode_base(modes, broad_base(modes), MAX_MODES), broad)
 
     def test_as_many_as_the_longest_list(self):
         assert self.why_not(MAX_MODES) is None
@@ -194,7 +202,7 @@ class TestAdaptation:
             jnp.array([0, 0, 2]),
             jnp.array([1.0, 0.9, 0.1]),
             jnp.array([True, True, True]),
-            jnp.asarray(0.8),
+            jnp.full(3, 0.8),
         )
         assert log_step[0] > 0
         assert log_step[1] == 0

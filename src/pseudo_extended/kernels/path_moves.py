@@ -52,8 +52,40 @@ class MoveInfo(NamedTuple):
 
 
 Evaluate = Callable[[Float[Array, " d"]], PathState]
-Scale = Float[Array, "*batch d"] | Float[Array, "*batch d d"]
-"""Standard deviations of the proposal, or lower-triangular factors: the metric."""
+Local = Float[Array, "*batch d"] | Float[Array, "*batch d d"]
+"""Standard deviations of the proposal, or lower-triangular factors."""
+
+
+class Scale(NamedTuple):
+    """The metric of some points: momenta are stretched by `local`, of each point, then by `shared`, of all of them.
+
+    A matrix for each temperature would have to be fetched for each point in every step; in many dimensions one
+    matrix, which makes the target round, and a vector for each temperature cost a product of matrices instead.
+    """
+
+    local: Local
+    shared: Float[Array, "d d"] | None = None
+
+    def apply(self, vector: Float[Array, "particle d"]) -> Float[Array, "particle d"]:
+        """The factor of the metric times a vector for each point: a velocity out of a momentum."""
+        local = self.local
+        vector = local * vector if local.ndim == 2 else jnp.einsum("pij,pj->pi", local, vector)
+        return vector if self.shared is None else vector @ self.shared.T
+
+    def apply_transpose(self, vector: Float[Array, "particle d"]) -> Float[Array, "particle d"]:
+        """The transposed factor times a vector for each point: a force out of a gradient."""
+        local = self.local
+        vector = vector if self.shared is None else vector @ self.shared
+        return local * vector if local.ndim == 2 else jnp.einsum("pji,pj->pi", local, vector)
+
+    def inverse_mass(self) -> Float[Array, " d"] | Float[Array, "d d"]:
+        """The metric of one point as BlackJAX has it: a vector of variances, or a covariance matrix."""
+        local = self.local
+        if self.shared is None:
+            return local**2 if local.ndim == 1 else local @ local.T
+        factor = self.shared * local if local.ndim == 1 else self.shared @ local
+        return factor @ factor.T
+
 
 MAX_ENERGY_ERROR = 1000.0
 
@@ -85,7 +117,11 @@ def move(
         num_steps = kernel.num_steps if isinstance(kernel, HMC) else 1
         return _hmc(key, evaluate, state, beta, step_size, scale, num_steps)
     keys = jax.random.split(key, beta.shape[0])
-    return jax.vmap(lambda *each: _kernel_move(kernel, evaluate, *each))(keys, state, beta, step_size, scale)
+
+    def one(key: Any, state: PathState, beta: Any, step_size: Any, local: Any) -> tuple[PathState, MoveInfo]:
+        return kernel_move(kernel, evaluate, key, state, beta, step_size, Scale(local, scale.shared))
+
+    return jax.vmap(one)(keys, state, beta, step_size, scale.local)
 
 
 def refresh(
@@ -126,9 +162,9 @@ def _hmc(
 
     def leapfrog(_: Any, carry: tuple[PathState, Float[Array, "particle d"]]) -> tuple[PathState, Array]:
         now, momentum = carry
-        momentum = momentum + 0.5 * size[:, None] * _apply(scale, now.gradient(beta), transpose=True)
-        now = jax.vmap(evaluate)(now.x + size[:, None] * _apply(scale, momentum))
-        return now, momentum + 0.5 * size[:, None] * _apply(scale, now.gradient(beta), transpose=True)
+        momentum = momentum + 0.5 * size[:, None] * scale.apply_transpose(now.gradient(beta))
+        now = jax.vmap(evaluate)(now.x + size[:, None] * scale.apply(momentum))
+        return now, momentum + 0.5 * size[:, None] * scale.apply_transpose(now.gradient(beta))
 
     end, momentum = jax.lax.fori_loop(0, num_steps, leapfrog, (state, start))
     valid = end.is_valid()
@@ -140,7 +176,7 @@ def _hmc(
     return _select(uniform[:, 1] < rate, end, state), info
 
 
-def _kernel_move(
+def kernel_move(
     kernel: AbstractKernel,
     evaluate: Evaluate,
     key: Key[Array, ""],
@@ -149,28 +185,32 @@ def _kernel_move(
     step_size: Float[Array, ""],
     scale: Scale,
 ) -> tuple[PathState, MoveInfo]:
-    """One step of any kernel for one point; the end is evaluated once more, for log γ0 and Δ apart."""
-    gradient = state.gradient(beta) if kernel.uses_gradient else None
-    before = KernelState(state.x, state.log_density(beta), gradient)
-    inverse_mass = scale**2 if scale.ndim == 1 else scale @ scale.T
-    steps = jnp.broadcast_to(step_size, kernel.target_acceptance.shape)
+    """One step of any kernel for one point; the end is evaluated once more, for log γ0 and Δ apart.
 
-    def log_density(x: Float[Array, " d"]) -> Float[Array, ""]:
-        value = evaluate(x).log_density(beta)
+    A shared metric is a change of variables, x = x₀ + F z: the kernel sees z, which starts at zero.
+    """
+    shared = scale.shared
+
+    def place(z: Float[Array, " d"]) -> Float[Array, " d"]:
+        return z if shared is None else state.x + shared @ z
+
+    def log_density(z: Float[Array, " d"]) -> Float[Array, ""]:
+        value = evaluate(place(z)).log_density(beta)
         return jnp.where(jnp.isnan(value), -jnp.inf, value)
 
-    after, info = kernel.step(key, log_density, before, KernelParameters(steps, inverse_mass))
-    rate = jnp.nanmean(info.acceptance_rate)
-    end = evaluate(after.position)
+    gradient = state.gradient(beta) if kernel.uses_gradient else None
+    if shared is not None and gradient is not None:
+        gradient = gradient @ shared
+    before = KernelState(state.x if shared is None else jnp.zeros_like(state.x), state.log_density(beta), gradient)
+    steps = jnp.broadcast_to(step_size, kernel.target_acceptance.shape)
+    after, info = kernel.step(key, log_density, before, KernelParameters(steps, Scale(scale.local).inverse_mass()))
+    end = evaluate(place(after.position))
     return _select(end.is_valid(), end, state), MoveInfo(
-        rate, info.diverging, info.non_finite, jnp.asarray(info.num_evaluations, float)
+        jnp.nanmean(info.acceptance_rate),
+        info.diverging,
+        info.non_finite,
+        jnp.asarray(info.num_evaluations + 1.0, float),
     )
-
-
-def _apply(scale: Scale, vector: Float[Array, "particle d"], *, transpose: bool = False) -> Float[Array, "particle d"]:
-    if scale.ndim == 2:
-        return scale * vector
-    return jnp.einsum("pji,pj->pi" if transpose else "pij,pj->pi", scale, vector)
 
 
 def _select(condition: Bool[Array, "*batch"], yes: PathState, no: PathState) -> PathState:

@@ -85,6 +85,12 @@ class Prepared(NamedTuple):
     x: Float[np.ndarray, "chain particle d"]
     """Where its chains start."""
     notes: tuple[str, ...]
+    report: Any = None
+    """What was found on the way, for the result: a named tuple that a store can hold, or None."""
+    num_evaluations: int = 0
+    """Of the density, to prepare."""
+    num_warmup: int = 1000
+    """Iterations of warm-up that the chains need now."""
 
 
 class AbstractMethod(eqx.Module):
@@ -173,6 +179,11 @@ class AbstractPreparedMethod(AbstractMethod):
     def max_starts(self) -> int:
         """How many positions of a user's batch `prepare` can make use of."""
         return self.num_points
+
+    @property
+    def runs_until_good(self) -> bool:
+        """Whether a run goes on until its estimates are good, unless the user says how many draws to make."""
+        return False
 
     @abstractmethod
     def prepare(

@@ -20,11 +20,21 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
-from pseudo_extended.kernels import AbstractKernel
-from pseudo_extended.kernels.path_moves import MoveInfo, PathState, evaluator, move, refresh
+from pseudo_extended.kernels import NUTS, AbstractKernel
+from pseudo_extended.kernels.path_moves import (
+    Evaluate,
+    MoveInfo,
+    PathState,
+    Scale,
+    evaluator,
+    kernel_move,
+    move,
+    refresh,
+)
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.index_parameters import (
     FEW_DIMENSIONS,
+    LONG_PATH,
     IndexParameters,
     beta_range,
     kernel_for,
@@ -32,10 +42,13 @@ from pseudo_extended.methods.index_parameters import (
     rungs,
     tuned,
     untuned,
+    warmup_for,
     with_rows_for,
 )
+from pseudo_extended.pilot.annealer import Preparation
 from pseudo_extended.pilot.mode_search import NUM_ASCENTS
-from pseudo_extended.pilot.preparation import Preparation, prepare_path
+from pseudo_extended.pilot.preparation import prepare_path
+from pseudo_extended.pilot.whitening import WHITENED_UP_TO
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import AbstractBase, Normal, NormalMixture
 from pseudo_extended.tempering.bridges import bridges, log_masses, share_of_others
@@ -84,6 +97,8 @@ class IndexInfo(NamedTuple):
     refresh_rate: Float[Array, " particle"]
     fresh_log_mass: Float[Array, " particle"]
     """log q/γ0 at the draws from the base that were offered; -inf where the target vanishes."""
+    target_move: MoveInfo | None
+    """The moves of the target's pseudo-sample alone, averaged, where it makes any."""
     num_evaluations: Int[Array, ""]
     leap_rate: Float[Array, " leap"] | None = None
     """Acceptance of the leaps that were offered, the first of them to the carrier."""
@@ -118,7 +133,12 @@ class IndexGibbs(AbstractPreparedMethod):
     width: int = eqx.field(static=True)
     leaps: bool = eqx.field(static=True)
     """Whether pseudo-samples leap between the modes of a learned mixture."""
+    target_kernel: AbstractKernel | None
+    """Further moves of the pseudo-sample that carries the target, where short ones do not cross it."""
+    num_target_moves: int = eqx.field(static=True)
     learned_base: AbstractBase | None
+    shared_metric: Float[Array, "d d"] | None
+    """The factor that all metrics have in common."""
     parameters: IndexParameters | None
     """What `prepare` learned: the base, which stays as it is, and what warm-up goes on to tune in each chain."""
 
@@ -132,7 +152,10 @@ class IndexGibbs(AbstractPreparedMethod):
         metric: str = "auto",
         width: int = 2,
         leaps: bool = True,
+        target_kernel: AbstractKernel | None = None,
+        num_target_moves: int = 0,
         learned_base: AbstractBase | None = None,
+        shared_metric: Float[Array, "d d"] | None = None,
         parameters: IndexParameters | None = None,
     ):
         fixed = isinstance(instrument, (Ladder, Fixed))
@@ -158,7 +181,8 @@ class IndexGibbs(AbstractPreparedMethod):
         self.metric = checks.choice("metric", metric, ("auto", "diagonal", "dense"))
         self.width = checks.integer("width", width, minimum=1, maximum=1024)
         self.leaps = leaps
-        self.learned_base = learned_base
+        self.target_kernel, self.num_target_moves = target_kernel, num_target_moves
+        self.learned_base, self.shared_metric = learned_base, shared_metric
         self.parameters = parameters
 
     @property
@@ -170,6 +194,11 @@ class IndexGibbs(AbstractPreparedMethod):
     def max_starts(self) -> int:
         """Ascents begin at them, at most half of all."""
         return NUM_ASCENTS // 2
+
+    @property
+    def runs_until_good(self) -> bool:
+        """Yes: how many draws are enough depends on how the pseudo-samples travel."""
+        return True
 
     @property
     def needs_gradient(self) -> bool:
@@ -208,27 +237,38 @@ class IndexGibbs(AbstractPreparedMethod):
             learns_base=self.learns_base(target),
             beta_min=beta_range(self.instrument)[0],
             dense=self._dense(target.dim),
+            whitens=self._whitens(target.dim),
         )
         prepared = prepare_path(key, preparation, target, x[0], say)
-        num_particles, notes = self.num_particles, prepared.notes
-        parameters = IndexParameters(*tuned(self.instrument, prepared.annealed))
-        if self.is_free:
-            parameters = with_rows_for(parameters, prepared.base)
+        num_particles, notes, length = self.num_particles, prepared.notes, prepared.length
         if self.chooses_particles:
-            num_particles = particles_for(float(prepared.annealed.length[-1]), target.dim)
+            num_particles = particles_for(length, target.dim, has_one_mode=prepared.has_one_mode)
             notes = (*notes, f"N = {num_particles} for a path of this length.")
+        parameters = IndexParameters(*tuned(self.instrument, prepared.annealed))
+        if self.is_free and isinstance(prepared.base, NormalMixture):
+            parameters = with_rows_for(parameters, prepared.base)
+        target_kernel = None
+        if self.chooses_kernel and target.is_differentiable and length > LONG_PATH and target.dim > FEW_DIMENSIONS:
+            target_kernel = NUTS()
+            parameters = parameters._replace(log_step=jnp.append(parameters.log_step, parameters.log_step[-1]))
+            notes = (*notes, "the pseudo-sample that carries the target also makes moves of NUTS.")
         method = IndexGibbs(
             num_particles,
             kernel,
             self.instrument,
             base=self.base,
             metric=self.metric,
-            width=self.width,
             leaps=self.leaps,
+            width=self.width if target_kernel is None else 1,
+            target_kernel=target_kernel,
+            num_target_moves=0 if target_kernel is None else 2,
             learned_base=jax.tree.map(jnp.asarray, prepared.base),
+            shared_metric=None if prepared.shared_metric is None else jnp.asarray(prepared.shared_metric),
             parameters=parameters,
         )
-        return Prepared(method, prepared.starts(key, x.shape[0], num_particles), notes)
+        starts = prepared.starts(key, x.shape[0], num_particles)
+        evaluations, num_warmup = prepared.report.num_evaluations, warmup_for(length)
+        return Prepared(method, starts, notes, prepared.report, evaluations, num_warmup)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the given pseudo-samples, at places drawn given them."""
@@ -239,8 +279,9 @@ class IndexGibbs(AbstractPreparedMethod):
         zeros = jnp.zeros(self.num_particles)
         nobody = jnp.zeros(self.num_particles, bool)
         moved = MoveInfo(zeros, nobody, nobody, zeros)
+        of_target = None if self.target_kernel is None else jax.tree.map(lambda each: each[0], moved)
         leap_rate = jnp.zeros(2) if self.leaps and parameters.path.has_rows else None
-        info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, jnp.asarray(0), leap_rate)
+        info = IndexInfo(zeros, nobody, zeros, moved, zeros, zeros, of_target, jnp.asarray(0), leap_rate)
         label = jax.vmap(self._mixture(target).label)(x) if parameters.path.has_rows else None
         state = self._draw_index(key, parameters.path, points, info, label)
         return Chain(state, parameters, start_adaptation(parameters.path, parameters.log_step))
@@ -252,11 +293,13 @@ class IndexGibbs(AbstractPreparedMethod):
         carrier = jnp.arange(self.num_particles) == state.carrier
         t = jnp.where(carrier, 1.0, state.t)
         beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
-        step_size = jnp.exp(on_path(parameters.log_step, t))
-        scale = parameters.scale[parameters.knot(t)]
+        scale = Scale(parameters.scale[parameters.knot(t)], self.shared_metric)
         evaluate = self._evaluator(target)
-        points, moved = move(key_move, self.kernel, evaluate, state.points, beta, step_size, scale)
+        points, moved = move(key_move, self.kernel, evaluate, state.points, beta, parameters.step_size(t), scale)
         num_evaluations = jnp.sum(moved.num_evaluations).astype(int)
+        points, of_target = self._move_target(jax.random.fold_in(key, 3), evaluate, points, state.carrier, parameters)
+        if of_target is not None:
+            num_evaluations = num_evaluations + of_target.num_evaluations.astype(int)
         rate, fresh_log_mass, label, leap_rate = jnp.zeros_like(t), jnp.zeros_like(t), None, None
         own = self._own_target(target)
         if state.label is not None:
@@ -275,7 +318,7 @@ class IndexGibbs(AbstractPreparedMethod):
             points, rate, delta = refresh(key_refresh, own.draw_base, evaluate, points, beta)
             num_evaluations = num_evaluations + self.num_particles
             fresh_log_mass = log_masses(parameters.path, delta)
-        info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, num_evaluations, leap_rate)
+        info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, of_target, num_evaluations, leap_rate)
         state = self._draw_index(key_index, parameters.path, points, info, label)
         return state, state.last
 
@@ -283,14 +326,14 @@ class IndexGibbs(AbstractPreparedMethod):
         """g towards even visits of the path, step sizes towards the kernel's acceptance rate."""
         del target
         parameters, adaptation = chain.parameters, chain.adaptation
-        log_step, visits = adapt_steps(
-            parameters.log_step,
-            adaptation.visits,
-            parameters.knot(info.t),
-            info.move.acceptance_rate,
-            jnp.broadcast_to(stage.tunes_step, info.t.shape),
-            jnp.asarray(self.kernel.target_acceptance)[0],
-        )
+        knot, acceptance = parameters.knot(info.t), info.move.acceptance_rate
+        aim = jnp.broadcast_to(jnp.asarray(self.kernel.target_acceptance)[0], knot.shape)
+        if info.target_move is not None and self.target_kernel is not None:
+            knot = jnp.append(knot, parameters.num_knots)
+            acceptance = jnp.append(acceptance, info.target_move.acceptance_rate)
+            aim = jnp.append(aim, jnp.asarray(self.target_kernel.target_acceptance)[0])
+        counts = jnp.broadcast_to(stage.tunes_step, knot.shape)
+        log_step, visits = adapt_steps(parameters.log_step, adaptation.visits, knot, acceptance, counts, aim)
         num_updates = adaptation.num_updates + 1
         path, state, rows = parameters.path, chain.state, adaptation.rows
         if rows is not None:
@@ -331,16 +374,46 @@ class IndexGibbs(AbstractPreparedMethod):
 
     def report(self, info: IndexInfo) -> StepInfo:
         """The mean acceptance rate of all moves; divergences of the target's own pseudo-sample."""
-        return StepInfo(
-            jnp.mean(info.move.acceptance_rate),
-            jnp.any(info.move.diverging & info.carrier),
-            jnp.any(info.move.non_finite & info.carrier),
-            info.num_evaluations,
-        )
+        diverging = jnp.any(info.move.diverging & info.carrier)
+        non_finite = jnp.any(info.move.non_finite & info.carrier)
+        if info.target_move is not None:
+            diverging, non_finite = diverging | info.target_move.diverging, non_finite | info.target_move.non_finite
+        return StepInfo(jnp.mean(info.move.acceptance_rate), diverging, non_finite, info.num_evaluations)
 
     def describe(self) -> str:
         """For tables."""
         return f"index Gibbs with {type(self.kernel).__name__}, N = {self.num_particles}"
+
+    def _move_target(
+        self,
+        key: Key[Array, ""],
+        evaluate: Evaluate,
+        points: PathState,
+        carrier: Int[Array, ""],
+        parameters: IndexParameters,
+    ) -> tuple[PathState, MoveInfo | None]:
+        """Further moves of the pseudo-sample that carries the target, by a kernel of its own."""
+        if self.target_kernel is None:
+            return points, None
+        kernel, one = self.target_kernel, jnp.ones(())
+        scale = Scale(parameters.scale[-1], self.shared_metric)
+        step_size = jnp.exp(parameters.log_step[-1])
+
+        def again(i: Array, carry: tuple[PathState, MoveInfo]) -> tuple[PathState, MoveInfo]:
+            state, so_far = carry
+            state, info = kernel_move(kernel, evaluate, jax.random.fold_in(key, i), state, one, step_size, scale)
+            rate = so_far.acceptance_rate + info.acceptance_rate / self.num_target_moves
+            return state, MoveInfo(
+                rate,
+                so_far.diverging | info.diverging,
+                so_far.non_finite | info.non_finite,
+                so_far.num_evaluations + info.num_evaluations,
+            )
+
+        nothing = MoveInfo(jnp.zeros(()), jnp.asarray(False), jnp.asarray(False), jnp.zeros(()))
+        before = jax.tree.map(lambda leaf: leaf[carrier], points)
+        after, info = jax.lax.fori_loop(0, self.num_target_moves, again, (before, nothing))
+        return jax.tree.map(lambda leaf, new: leaf.at[carrier].set(new), points, after), info
 
     def _draw_index(
         self,
@@ -376,7 +449,11 @@ class IndexGibbs(AbstractPreparedMethod):
         return base
 
     def _dense(self, dim: int) -> bool:
-        return self.metric == "dense" or (self.metric == "auto" and dim <= FEW_DIMENSIONS)
+        return self.metric != "diagonal" and dim <= FEW_DIMENSIONS
+
+    def _whitens(self, dim: int) -> bool:
+        most = WHITENED_UP_TO if self.metric == "auto" else MAX_SEARCHED
+        return self.kernel.uses_gradient and self.metric != "diagonal" and FEW_DIMENSIONS < dim <= most
 
 
 def _instrument(given: Any) -> AbstractInstrument:

@@ -8,15 +8,17 @@ from jaxtyping import Array, Float, Int
 
 from pseudo_extended.instruments import AbstractInstrument, Fixed, Ladder, Tempered
 from pseudo_extended.kernels import HMC
-from pseudo_extended.kernels.path_moves import Scale
+from pseudo_extended.kernels.path_moves import Local
 from pseudo_extended.pilot.annealing import Annealed, path_from, tuning_at, tuning_from
 from pseudo_extended.target.bases import NormalMixture
 from pseudo_extended.tempering.mode_rows import with_rows
-from pseudo_extended.tempering.path import Path
+from pseudo_extended.tempering.path import Path, on_path
 
 NUM_CELLS = 16
 """Of a path that nothing is known of, or that is long."""
 NUM_KNOTS = 9
+LONG_PATH = 3.0
+"""Beyond it the pseudo-sample that carries the target does most of the work, and short moves are not enough."""
 FEW_DIMENSIONS = 16
 """Up to which a dense metric costs next to nothing."""
 
@@ -25,13 +27,23 @@ class IndexParameters(NamedTuple):
     """What the pilot begins and warm-up goes on to tune; frozen when the draws begin."""
 
     path: Path
-    log_step: Float[Array, " knot"]
-    scale: Scale
+    log_step: Float[Array, " step"]
+    """One for each knot and, where the target's own pseudo-sample makes moves of another kernel, one for those."""
+    scale: Local
     """The metric at each knot; knots are equally far apart in t, like the nodes of the path."""
+
+    @property
+    def num_knots(self) -> int:
+        """Places on the path with step sizes of their own."""
+        return self.scale.shape[0]
 
     def knot(self, t: Float[Array, " particle"]) -> Int[Array, " particle"]:
         """The knot nearest to each place on the path."""
-        return jnp.round(t * (self.log_step.shape[0] - 1)).astype(int)
+        return jnp.round(t * (self.num_knots - 1)).astype(int)
+
+    def step_size(self, t: Float[Array, " particle"]) -> Float[Array, " particle"]:
+        """The step size of the local moves at each place on the path."""
+        return jnp.exp(on_path(self.log_step[: self.num_knots], t))
 
 
 def beta_range(instrument: AbstractInstrument) -> tuple[float, float]:
@@ -55,7 +67,7 @@ def rungs(instrument: AbstractInstrument, num_particles: int) -> Int[np.ndarray,
     return np.arange(num_particles) if isinstance(instrument, Ladder) else np.zeros(num_particles, int)
 
 
-def tuned(instrument: AbstractInstrument, annealed: Annealed) -> tuple[Path, Float[Array, " knot"], Scale]:
+def tuned(instrument: AbstractInstrument, annealed: Annealed) -> tuple[Path, Float[Array, " knot"], Local]:
     """Path, step sizes and metrics as the pilot found them."""
     if isinstance(instrument, Tempered):
         num_cells = cells_for(float(annealed.length[-1]))
@@ -114,17 +126,32 @@ def cells_for(length: float) -> int:
     return next(enough, NUM_CELLS)
 
 
-def particles_for(length: float, dim: int) -> int:
+def warmup_for(length: float) -> int:
+    """Iterations of warm-up for a path of this thermodynamic length.
+
+    The pilot has placed the temperatures and tuned the moves; what is left is to settle, and to spread out along the
+    path, which takes the longer the longer it is.
+
+    >>> warmup_for(0.7), warmup_for(6.0), warmup_for(50.0)
+    (150, 400, 1000)
+    """
+    return int(np.clip(50 * np.ceil((100 + 50 * length) / 50), 100, 1000))
+
+
+def particles_for(length: float, dim: int, *, has_one_mode: bool = False) -> int:
     """How many pseudo-samples a path of this thermodynamic length is worth.
 
     A pseudo-sample needs a number of steps from base to target that grows with the length, so a longer path wants more
     of them on the way for the target to be handed over as often. Each costs its gradients, so beyond that more are no
     gain; and each is kept in the output, so in very many dimensions there are fewer. In few dimensions most of the
-    time of a step is overhead that does not grow with their number, and twelve cost little more than six.
+    time of a step is overhead that does not grow with their number, and twelve cost little more than six. In many
+    dimensions with one mode and a long path, the one that carries the target does all the work, with moves of its own.
 
     >>> particles_for(1.0, 2), particles_for(1.0, 32), particles_for(8.0, 32), particles_for(30.0, 100)
     (12, 6, 11, 16)
     """
+    if has_one_mode and dim > FEW_DIMENSIONS and length > LONG_PATH:
+        return 4
     least = 12 if dim <= FEW_DIMENSIONS else 6
     wanted = int(np.clip(5 + np.ceil(0.7 * length), least, 16))
     return max(min(wanted, 8000 // dim), 6)

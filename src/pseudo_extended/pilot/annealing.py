@@ -14,7 +14,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended.kernels import AbstractKernel
-from pseudo_extended.kernels.path_moves import Evaluate, PathState, Scale, move
+from pseudo_extended.kernels.path_moves import Evaluate, Local, PathState, Scale, move
+from pseudo_extended.pilot.whitening import Whitening
 from pseudo_extended.tempering.path import Path, even_lengths
 
 MAX_LEVELS = 300
@@ -33,12 +34,15 @@ class Annealed(NamedTuple):
     log_z: Float[Array, "level island"]
     """log Z(β) - log Z(0), one estimate for each island."""
     log_step: Float[Array, " level"]
-    scale: Scale
+    scale: Local
+    """The part of the metric that goes by temperature."""
     num_levels: Int[Array, ""]
     finished: Bool[Array, ""]
     """Whether β = 1 was reached."""
     covered: Float[Array, ""]
     """The share of the draws from the start of the path at which the target is positive."""
+    num_evaluations: Int[Array, ""]
+    """Of the density, for all of it."""
 
 
 class _Level(NamedTuple):
@@ -62,6 +66,7 @@ def anneal(
     num_moves: int,
     num_first_moves: int,
     dense: bool,
+    whitening: Whitening | None = None,
 ) -> Annealed:
     """Anneal the points `x`, draws from the start of the path or near it, in islands that resample apart.
 
@@ -70,7 +75,8 @@ def anneal(
     population, covered = _where_positive(jax.vmap(evaluate)(jnp.concatenate([x, reserve])), x.shape[0])
     beta = jnp.asarray(beta_min, float)
     log_step = jnp.log(0.5) - 0.25 * jnp.log(float(x.shape[1]))
-    blank = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
+    gradient, shared = kernel.uses_gradient, None if whitening is None else jnp.asarray(whitening.factor)
+    blank = metric(population, beta, dense=dense, gradient=gradient, whitening=whitening)
 
     def fill(value: Array) -> Array:
         return jnp.broadcast_to(value, (MAX_LEVELS, *value.shape))
@@ -86,6 +92,7 @@ def anneal(
         jnp.asarray(0),
         jnp.asarray(False),
         covered,
+        jnp.asarray(x.shape[0] + reserve.shape[0]),
     )
 
     def goes_on(level: _Level) -> Bool[Array, ""]:
@@ -102,9 +109,11 @@ def anneal(
         by_island = jnp.where(jnp.isneginf(delta), -jnp.inf, step * delta).reshape(num_islands, -1)
         population = _resample(key_resample, level.population, by_island)
         beta = jnp.where(step >= 1 - record.beta[before], 1.0, record.beta[before] + step)
-        scale = metric(population, beta, dense=dense, gradient=kernel.uses_gradient)
+        scale = metric(population, beta, dense=dense, gradient=gradient, whitening=whitening)
         num = jnp.where(number == 0, num_first_moves, num_moves)
-        population, log_step = _move(key_move, kernel, evaluate, population, beta, level.log_step, scale, num)
+        population, log_step, num_evaluations = _move(
+            key_move, kernel, evaluate, population, beta, level.log_step, Scale(scale, shared), num
+        )
         new = Annealed(
             population,
             _put(record.beta, number, beta),
@@ -116,6 +125,7 @@ def anneal(
             number + 1,
             beta >= 1,
             covered,
+            record.num_evaluations + num_evaluations,
         )
         return _Level(key_next, population, log_step, new)
 
@@ -131,17 +141,26 @@ def _where_positive(points: PathState, size: int) -> tuple[PathState, Float[Arra
     return jax.tree.map(lambda leaf: leaf[chosen], points), num_valid / size
 
 
-def metric(population: PathState, beta: Float[Array, ""], *, dense: bool, gradient: bool) -> Scale:
-    """Standard deviations (or a Cholesky factor) that suit local moves at β.
+def metric(
+    population: PathState,
+    beta: Float[Array, ""],
+    *,
+    dense: bool,
+    gradient: bool,
+    whitening: Whitening | None = None,
+) -> Local:
+    """Standard deviations (or a Cholesky factor) that suit local moves at β, in whitened coordinates if there are any.
 
     From the gradients: the mean of the squared score is the mean curvature, 1/σ² for a normal, and unlike the
     covariance it does not see how far the modes are apart. Never wider than the population; without gradients, as wide.
     """
-    spread = jnp.std(population.x, axis=0) + 1e-150
+    places = population.x if whitening is None else population.x @ whitening.inverse.T
+    spread = jnp.std(places, axis=0) + 1e-150
     if not gradient:
         return jnp.diag(spread) if dense else spread
     score = population.gradient(jnp.broadcast_to(beta, population.delta.shape))
     score = jnp.where(population.is_valid()[:, None], score, 0.0)
+    score = score if whitening is None else score @ whitening.factor
     curvature = jnp.mean(score**2, axis=0) + 1e-300
     if not dense:
         return jnp.minimum(curvature**-0.5, spread)
@@ -167,19 +186,19 @@ def path_from(annealed: Annealed, num_cells: int, beta_max: float = 1.0) -> Path
     return Path(jnp.asarray(nodes), jnp.asarray(log_z[-1] - log_z))
 
 
-def tuning_from(annealed: Annealed, num_knots: int, beta_max: float = 1.0) -> tuple[Float[Array, " knot"], Scale]:
+def tuning_from(annealed: Annealed, num_knots: int, beta_max: float = 1.0) -> tuple[Float[Array, " knot"], Local]:
     """Log step sizes and metrics at knots equally far apart on the path up to `beta_max`; the last is the target's."""
     at = np.linspace(0.0, 1.0, num_knots) * np.interp(beta_max, annealed.beta, annealed.length)
     at[-1] = annealed.length[-1]
     return _tuning(annealed, at)
 
 
-def tuning_at(annealed: Annealed, beta: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
+def tuning_at(annealed: Annealed, beta: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Local]:
     """Log step sizes and metrics at given temperatures."""
     return _tuning(annealed, np.interp(beta, annealed.beta, annealed.length))
 
 
-def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Scale]:
+def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Local]:
     length = np.asarray(annealed.length)
     nearest = np.clip(np.searchsorted(length, at), 0, int(annealed.num_levels) - 1)
     log_step = np.interp(at, length, np.asarray(annealed.log_step))
@@ -195,20 +214,21 @@ def _move(
     log_step: Float[Array, ""],
     scale: Scale,
     num_moves: Int[Array, ""],
-) -> tuple[PathState, Float[Array, ""]]:
+) -> tuple[PathState, Float[Array, ""], Int[Array, ""]]:
     """A few moves of all points, with the step size following the mean acceptance rate."""
     size = population.delta.shape[0]
     betas = jnp.broadcast_to(beta, (size,))
-    scales = jnp.broadcast_to(scale, (size, *scale.shape))
+    scales = scale._replace(local=jnp.broadcast_to(scale.local, (size, *scale.local.shape)))
     target = jnp.asarray(kernel.target_acceptance)[0]
 
-    def once(i: Any, carry: tuple[PathState, Array]) -> tuple[PathState, Array]:
-        population, log_step = carry
+    def once(i: Any, carry: tuple[PathState, Array, Array]) -> tuple[PathState, Array, Array]:
+        population, log_step, num_evaluations = carry
         steps = jnp.broadcast_to(jnp.exp(log_step), (size,))
         population, info = move(jax.random.fold_in(key, i), kernel, evaluate, population, betas, steps, scales)
-        return population, log_step + 1.5 * (jnp.mean(info.acceptance_rate) - target)
+        num_evaluations = num_evaluations + jnp.sum(info.num_evaluations).astype(int)
+        return population, log_step + 1.5 * (jnp.mean(info.acceptance_rate) - target), num_evaluations
 
-    return jax.lax.fori_loop(0, num_moves, once, (population, log_step))
+    return jax.lax.fori_loop(0, num_moves, once, (population, log_step, jnp.asarray(0)))
 
 
 def _next_step(delta: Float[Array, " particle"], most: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:

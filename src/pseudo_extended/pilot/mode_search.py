@@ -39,7 +39,7 @@ MAX_UNSEEN = 0.5
 """With more ascents than this in modes of their own, the modes cannot be listed."""
 FAR_AWAY = 1e100
 """Beyond all walls, and where the square of it is still a number."""
-DENSE_UP_TO = 50
+DENSE_UP_TO = 200
 """Dimensions for which components have full covariances."""
 
 
@@ -51,6 +51,8 @@ class ModeSearch:
 
     programs: Sequence[Callable[..., Any]]
     """For the ascents, for the curvatures, and for the density at many points."""
+
+    evaluations = 0
 
     def __init__(self, target: Target, *, gradient: bool):
         self.target, self.dim, self.gradient = target, target.dim, gradient
@@ -173,6 +175,8 @@ class ModeSearch:
         with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # of a coordinate that is flat at every place
             width = np.where(diagonal > 0, diagonal, np.nan) ** -0.5
+            if self.dense:  # across all of a ridge, where there is a peak
+                width = np.fmax(width, [_marginal(curvature) for curvature in curvatures])
             visited = np.repeat(width, hits[: len(width)], axis=0)
             local = np.fmax(np.nanmedian(width, axis=0), np.nanmedian(visited, axis=0))
         widest = np.fmax(2 * np.std(places, axis=0), 3 * np.nan_to_num(local, nan=0.0))
@@ -196,3 +200,13 @@ class ModeSearch:
 
 def _numpy_rng(key: Key[Array, ""]) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
+
+
+def _marginal(curvature: np.ndarray) -> np.ndarray:
+    """Standard deviations of the normal with this curvature; nan if it has none."""
+    nothing = np.full(len(curvature), np.nan)
+    if not np.all(np.isfinite(curvature)) or np.any(np.diagonal(curvature) <= 0):
+        return nothing
+    unit = np.sqrt(np.diagonal(curvature))
+    values, vectors = np.linalg.eigh(curvature / np.outer(unit, unit))
+    return np.sqrt((vectors**2 / values).sum(axis=1)) / unit if values[0] > 1e-10 else nothing

@@ -35,6 +35,10 @@ class PriorMass(NamedTuple):
         return self.error <= MAX_ERROR
 
 
+NORMALISED = PriorMass()
+"""Of a density that integrates to one, or that nobody has weighed."""
+
+
 def log_ratios(target: Target, key: Key[Array, ""]) -> tuple[Float[Array, " draw"], Float[Array, " draw"]]:
     """log prior less the log density of the fitted normal: at draws of the prior, and at draws of the normal."""
     key_prior, key_normal = jax.random.split(key)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 from jaxtyping import Float, Int, PyTree
 
 from pseudo_extended import checks
+from pseudo_extended.pilot.report import PilotReport
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results import estimates, exports, plots
 from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
@@ -30,6 +31,18 @@ from pseudo_extended.target import Target
 from pseudo_extended.target.labels import coordinates
 from pseudo_extended.target.views import map_in_batches
 from pseudo_extended.weights import draw_index, draw_rows, normalise, whole_weights
+
+
+class Evaluations(NamedTuple):
+    """How often the density was evaluated, by all chains; a value with its gradient counts once.
+
+    >>> sum(Evaluations(pilot=1000, warmup=2000, draws=4000))
+    7000
+    """
+
+    pilot: int
+    warmup: int
+    draws: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -65,6 +78,10 @@ class Result:
     """What the method chose before the run, and why."""
     store: str | None = None
     """The directory that holds the run; None if it is in memory only."""
+    pilot: PilotReport | None = None
+    """What the default method saw before the chains started: modes, bases, and why it chose one of them."""
+    evaluations: Evaluations | None = None
+    """How often the density was evaluated, everything counted; None if the store does not know."""
     thinned: int = 1
     """Of a store too large for memory, this result holds every so-manieth draw."""
 

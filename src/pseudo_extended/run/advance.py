@@ -63,6 +63,8 @@ class Advanced(NamedTuple):
     record: Record | None
     """The draws, (chain of the lane, draw, …); None in warm-up."""
     divergences: int
+    num_evaluations: int
+    """Of the density, by all chains of the lane."""
     seconds: float
     """Without those to start the chain."""
 
@@ -103,12 +105,14 @@ class LaneProgram:
         chain = lane.chain
         if chain is None:
             chain = jax.block_until_ready(self.programs.start(self.keys.init, lane.numbers, lane.x))
-        began, parts, done = time.monotonic(), [], 0
+        began, parts, done, num_evaluations = time.monotonic(), [], 0, 0
         key, plan = (self.keys.warmup, self.warmup_plan) if segment.warming else (self.keys.draws, None)
         while done < segment.num_iterations:
             count = min(segment.num_iterations - done, self.capacity)
             chunk = chunk_input(key, segment.first + done, count, self.capacity, plan)
             chain, record = jax.block_until_ready(self.programs.advance(chunk, lane.numbers, chain))
+            counts = _to_host(record.statistics["num_evaluations"], lane.numbers.ndim, count)
+            num_evaluations += int(counts.sum())
             if not segment.warming:
                 parts.append(jax.tree.map(lambda leaf, n=count: _to_host(leaf, lane.numbers.ndim, n), record))
             done += count
@@ -116,7 +120,7 @@ class LaneProgram:
         if parts:
             record = parts[0] if len(parts) == 1 else jax.tree.map(lambda *each: np.concatenate(each, axis=1), *parts)
         divergences = 0 if record is None else int(record.statistics["diverging"].sum())
-        return Advanced(chain, record, divergences, time.monotonic() - began)
+        return Advanced(chain, record, divergences, num_evaluations, time.monotonic() - began)
 
 
 def chain_leaves(chain: Chain) -> dict[str, np.ndarray]:

@@ -19,12 +19,13 @@ from pseudo_extended.run.outcome import (
     explain_no_draws,
     explaining_full_disk,
     keeping_what_is_stored,
-    least_ess,
+    shortfalls,
 )
 from pseudo_extended.run.preparing import Job, Ready, prepare
 from pseudo_extended.run.program import capacity_for, lane_shapes
 from pseudo_extended.run.progress import Reporter, reporter
 from pseudo_extended.run.recorder import Memory, Recorder
+from pseudo_extended.run.settings import Draws
 from pseudo_extended.run.stored import Stored
 from pseudo_extended.run.workers import Threads, Workers
 
@@ -69,7 +70,7 @@ def _carry_out(job: Job, control: Control) -> Result:
 def _recorder(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Recorder:
     if job.store is None:
         return Memory(len(lanes), job.draws.chains)
-    recorder = Stored(job.store, job.target, job.draws.warmup)
+    recorder = Stored(job.store, job.target, job.draws.num_warmup)
     recorder.restore(lanes, lambda: lane_shapes(job.target, ready.method, lanes[0].x)[0])
     for sentence in recorder.sentences:
         report.note(sentence)
@@ -79,10 +80,10 @@ def _recorder(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Re
 def _workers(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Workers | None:
     """None if there is nothing left to do."""
     draws, schedule = job.draws, job.schedule
-    if all(lane.done >= draws.warmup + draws.draws for lane in lanes):
+    if all(lane.done >= draws.num_warmup + draws.draws for lane in lanes):
         return None
     capacity = capacity_for(job.target, ready.method) if schedule.chunk is None else schedule.chunk
-    work = Work(job.target, ready.method, capacity, draws.thin, draws.seed, draws.warmup, lanes[0].x)
+    work = Work(job.target, ready.method, capacity, draws.thin, draws.seed, draws.num_warmup, lanes[0].x)
     report.say("compiling")
     if schedule.cluster is not None:
         return Cluster(schedule.cluster, work)
@@ -103,8 +104,8 @@ def _run(
         recorder.finish(lanes, job.draws.draws, None)
         return Ended(None, job.draws.draws)
     draws, schedule = job.draws, job.schedule
-    is_enough = None if draws.target_ess is None else partial(_has_ess, recorder, draws.target_ess)
-    plan = Plan(draws.warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
+    is_enough = None if draws.target_ess is None else partial(_is_enough, recorder, draws)
+    plan = Plan(draws.num_warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
     try:
         ended = Loop(workers, lanes, plan, recorder).run(report, control, inspect)
     except BaseException:
@@ -119,6 +120,6 @@ def _run(
     return Ended(ended.stopped, most)
 
 
-def _has_ess(recorder: Recorder, target_ess: float, num_draws: int) -> bool:
-    """Whether the mean of every coordinate, on the unconstrained space, has the effective sample size asked for."""
-    return least_ess(recorder.collect(num_draws)) >= target_ess
+def _is_enough(recorder: Recorder, draws: Draws, num_draws: int) -> bool:
+    """Whether the first so many draws are as good as the plan asks for."""
+    return not shortfalls(recorder.collect(num_draws), draws)

@@ -128,6 +128,8 @@ class Loop:
         most = 8 * lane.pace if segment.num_iterations == lane.pace else lane.pace
         lane.pace = int(np.clip(pace, 1, most))
         self.divergences += advanced.divergences
+        if segment.warming:
+            self.recorder.warmup_evaluations += advanced.num_evaluations
         return lane, advanced.record
 
     def _tell(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> None:

@@ -7,13 +7,16 @@ from contextlib import contextmanager
 import numpy as np
 
 from pseudo_extended.results import estimates
-from pseudo_extended.results.result import Result
+from pseudo_extended.results.result import Evaluations, Result
+from pseudo_extended.results.series import r_hat
 from pseudo_extended.results.stop_reason import StopReason
+from pseudo_extended.results.travel import travel
 from pseudo_extended.run.axes import statistic_axes
 from pseudo_extended.run.loop import Ended
 from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
 from pseudo_extended.run.recorder import Collected, Recorder
+from pseudo_extended.run.settings import Draws
 from pseudo_extended.store import Store
 from pseudo_extended.weights import whole_weights
 
@@ -38,25 +41,49 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         notes=(*ready.notes, *recorder.sentences),
         store=None if store is None else str(store.root),
         thinned=found.thinned,
+        pilot=ready.report,
+        evaluations=count_evaluations(ready, recorder.warmup_evaluations, found),
     )
 
 
 def _unmet(job: Job, found: Collected, ended: Ended) -> list[str]:
-    """A sentence if the run was to go on until an effective sample size that it does not have."""
-    wanted = job.draws.target_ess
-    if wanted is None or ended.stopped in (StopReason.ENOUGH, StopReason.RUNNING):
+    """A sentence if the run was to go on until it was good enough, and is not."""
+    draws = job.draws
+    if draws.target_ess is None or ended.stopped in (StopReason.ENOUGH, StopReason.RUNNING):
         return []
-    least = least_ess(found)
-    if least >= wanted:
+    missing = shortfalls(found, draws)
+    if not missing:
         return []
-    limit = "the run ended before" if ended.stopped else f"draws = {job.draws.draws} were not enough: give more"
-    return [f"target_ess = {wanted:g} was not reached, the effective sample size is {least:.0f}: {limit}."]
+    if draws.max_r_hat is None:
+        limit = "the run ended before" if ended.stopped else f"draws = {draws.draws} were not enough: give more"
+        return [f"target_ess = {draws.target_ess:g} was not reached, {missing[0]}: {limit}."]
+    limit = "the run ended" if ended.stopped else f"the run ended at its limit of {draws.draws} draws a chain"
+    return [f"{limit} before its estimates were good: {'; '.join(missing)}. Give draws= for a longer run."]
 
 
-def least_ess(found: Collected) -> float:
-    """The smallest effective sample size of the means of the coordinates, on the unconstrained space."""
+def shortfalls(found: Collected, draws: Draws) -> list[str]:
+    """What of the draws is not yet as good as the plan asks for, in the space in which the chains move."""
+    assert draws.target_ess is not None
     weights = whole_weights(found.log_weight, found.log_importance)
-    return float(np.min(estimates.mean(found.x, weights).ess))
+    missing, least = [], float(np.min(estimates.mean(found.x, weights).ess))
+    if not least >= draws.target_ess:
+        missing.append(f"the effective sample size is {least:.0f}")
+    if draws.max_r_hat is not None:
+        worst = float(np.max(r_hat(estimates.contributions(found.x, weights))))
+        if not worst <= draws.max_r_hat:
+            missing.append(f"R-hat is {worst:.3f}")
+    travelled = None if draws.min_round_trips is None else travel(found.statistics)
+    if travelled is not None and draws.min_round_trips is not None:
+        fewest = int(np.min(travelled.round_trips))
+        if fewest < draws.min_round_trips:
+            missing.append(f"a chain has made {fewest} round trips")
+    return missing
+
+
+def count_evaluations(ready: Ready, num_warmup: int, found: Collected) -> Evaluations:
+    """Of the whole run."""
+    in_draws = int(np.sum(found.statistics["num_evaluations"])) * found.thinned
+    return Evaluations(ready.num_evaluations, num_warmup, in_draws)
 
 
 def explain_no_draws(job: Job, stopped: StopReason | None) -> BaseException:

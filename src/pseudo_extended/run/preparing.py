@@ -13,7 +13,7 @@ from pseudo_extended.run.advance import Keys
 from pseudo_extended.run.defaults import notes_about
 from pseudo_extended.run.program import lane_shapes
 from pseudo_extended.run.progress import Reporter
-from pseudo_extended.run.settings import Draws, Schedule
+from pseudo_extended.run.settings import Draws, Schedule, settled
 from pseudo_extended.run.starts import starting_points
 from pseudo_extended.run.stored import layout_for
 from pseudo_extended.store import (
@@ -60,6 +60,10 @@ class Ready(NamedTuple):
     method: AbstractMethod
     x: Points
     notes: tuple[str, ...]
+    report: Any = None
+    """What the method found on the way, such as a `PilotReport`."""
+    num_evaluations: int = 0
+    """Of the density, to prepare the method."""
 
 
 def prepare(job: Job, report: Reporter) -> Ready:
@@ -72,7 +76,9 @@ def prepare(job: Job, report: Reporter) -> Ready:
     ready = Ready(job.method, x, notes_about(job.target))
     if isinstance(job.method, AbstractPreparedMethod):
         prepared = job.method.prepare(keys.prepare, job.target, x, report.say)
-        ready = Ready(prepared.method, prepared.x, (*ready.notes, *prepared.notes))
+        notes = (*ready.notes, *prepared.notes)
+        ready = Ready(prepared.method, prepared.x, notes, prepared.report, prepared.num_evaluations)
+        job.draws = settled(job.draws, prepared.num_warmup, prepared.method.num_points, job.target.dim)
     if job.store is not None:
         _store_learned(job, job.store, ready)
     return ready
@@ -136,13 +142,21 @@ def method_functions(method: AbstractMethod, target: Target) -> str:
 
 def _store_learned(job: Job, store: Store, ready: Ready) -> None:
     arrays: dict[str, np.ndarray] = {"x": ready.x}
-    learned = encode(ready.method, arrays, "method")
+    learned, report = encode(ready.method, arrays, "method"), encode(ready.report, arrays, "report")
     store.write_arrays("learned.npz", arrays)
     if "layout" in store.manifest:  # learned again, because the file was broken: the draws that are there lie like this
         return
     lane_x = ready.x[0] if ready.method.width == 1 else np.repeat(ready.x[:1], ready.method.width, axis=0)
     layout = layout_for(job.target, ready.method, len(ready.x), lane_shapes(job.target, ready.method, lane_x)[1])
-    store.write(learned=learned, description=ready.method.describe(), notes=list(ready.notes), layout=layout.to_json())
+    store.write(
+        learned=learned,
+        description=ready.method.describe(),
+        notes=list(ready.notes),
+        layout=layout.to_json(),
+        plan=job.draws._asdict(),
+        report=report,
+        pilot_evaluations=ready.num_evaluations,
+    )
 
 
 def _learned(job: Job, report: Reporter) -> Ready | None:
@@ -158,7 +172,8 @@ def _learned(job: Job, report: Reporter) -> Ready | None:
         return None
     is_prepared = isinstance(job.method, AbstractPreparedMethod)
     method = decode(manifest["learned"], arrays) if is_prepared else job.method
-    return Ready(method, arrays["x"], tuple(manifest["notes"]))
+    report = decode(manifest.get("report"), arrays)
+    return Ready(method, arrays["x"], tuple(manifest["notes"]), report, manifest.get("pilot_evaluations", 0))
 
 
 def _values(target: Target, x: Points) -> Float[np.ndarray, " particle"]:

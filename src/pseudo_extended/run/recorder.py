@@ -35,6 +35,8 @@ class Recorder(ABC):
         self.lock = threading.RLock()
         self.sentences: list[str] = []
         """What a user should know of what was found."""
+        self.warmup_evaluations = 0
+        """Of the density, in the warm-up of all chains that this process has seen."""
 
     @property
     @abstractmethod

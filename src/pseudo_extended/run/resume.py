@@ -13,7 +13,7 @@ from pseudo_extended import checks
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.models.dispatch import library_target
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.results.result import Result
+from pseudo_extended.results.result import Evaluations, Result
 from pseudo_extended.results.stop_reason import StopReason, stop_reason
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
@@ -109,6 +109,10 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
         found = read_record(arrays, num_draws, least_thin=least)
     except BrokenFileError as error:
         raise StoreError(f"{error}: pe.resume makes the draws again.") from None
+    evaluations = None
+    if "pilot_evaluations" in manifest:
+        in_draws = int(np.sum(found.statistics["num_evaluations"])) * found.thinned
+        evaluations = Evaluations(manifest["pilot_evaluations"], manifest.get("warmup_evaluations", 0), in_draws)
     return Result(
         target=target,
         unconstrained=found.x,
@@ -123,8 +127,18 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
         doubts=tuple(manifest["doubts"]),
         notes=tuple(manifest["notes"]),
         store=str(opened.root),
+        pilot=_report(opened),
+        evaluations=evaluations,
         thinned=found.thinned,
     )
+
+
+def _report(store: Store) -> Any:
+    """What the pilot found; None if the store does not have it, or not any more."""
+    try:
+        return decode(store.manifest.get("report"), store.read_arrays("learned.npz"))
+    except (BrokenFileError, CodeError):
+        return None
 
 
 @in_double_precision
@@ -146,7 +160,8 @@ def _reopened(
         draws, doubts = Draws(**store.manifest["plan"]), [*store.manifest["doubts"], *changed]
         if more:
             had = store.manifest.get("num_draws") if store.manifest.get("stopped") == StopReason.ENOUGH else None
-            draws = draws._replace(draws=(draws.draws if had is None else had) + more, target_ess=None)
+            total = (draws.draws if had is None else had) + more
+            draws = draws._replace(draws=total, target_ess=None, max_r_hat=None, min_round_trips=None)
         made_with = {"fingerprint": fingerprint_target(target), "versions": fingerprint_versions()}
         store.write(plan=draws._asdict(), stopped=StopReason.RUNNING, doubts=doubts, **made_with)
     except BaseException:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from pseudo_extended.compiled import Device
-from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.models import as_target
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results.result import Result
@@ -25,7 +25,7 @@ def sample(
     *,
     method: AbstractMethod | None = None,
     draws: int | None = None,
-    warmup: int = 1000,
+    warmup: int | None = None,
     chains: int = 4,
     seed: int | None = None,
     target_ess: float | None = None,
@@ -52,8 +52,12 @@ def sample(
             apart are the best test of mixing: give a batch or a function if a distance of 1 is small for your
             parameters.
         method: How to sample; `pe.IndexGibbs()` unless given: pseudo-samples that travel along a learned path.
-        draws: Draws to keep of each chain: 1,000 unless given, or as many as a stopping rule asks for.
-        warmup: Iterations before them, in which step sizes and metric are tuned.
+        draws: Draws to keep of each chain. Unless given, or asked for by a stopping rule, the default method goes on
+            until every mean has an effective sample size of 2,000, every R-hat is below 1.01 and every chain has made
+            ten round trips along the path, or 10,000 draws (fewer where they would take more than half a gigabyte);
+            other methods make 1,000.
+        warmup: Iterations before them, in which step sizes and metric are tuned: 1,000 unless given, and for the
+            default method as many as the path found by its pilot needs.
         chains: Independent chains.
         seed: A non-negative integer, which fixes every draw: draw t of chain c does not depend on `draws`, `chains`,
             `cores` or `chunk`. None takes a seed from the operating system; `result.seed` tells which.
@@ -127,14 +131,19 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
     target, init = as_target(target, init)
     method = check_method(options.get("method"), target)
     time_limit, target_ess = options.get("time_limit"), options.get("target_ess")
+    warmup = options.get("warmup")
+    until_good = isinstance(method, AbstractPreparedMethod) and method.runs_until_good
+    if warmup is None and not until_good:
+        warmup = 1000
     draws = check_draws(
         options.get("draws"),
-        options.get("warmup", 1000),
+        warmup,
         options.get("chains", 4),
         options.get("thin", 1),
         options.get("seed"),
         target_ess,
         has_rule=target_ess is not None or time_limit is not None,
+        until_good=until_good,
     )
     schedule = check_schedule(**{name: options[name] for name in ScheduleOptions.__annotations__ if name in options})
     method.check(target)

@@ -12,18 +12,37 @@ from pseudo_extended.run.workers import available_cores, check_devices
 from pseudo_extended.target import Target
 
 MOST_DRAWS = 1_000_000
-"""Of each chain, where a stopping rule and not the user says how many."""
+"""Of each chain, where a stopping rule of the user's, and not `draws`, says how many."""
+MOST_DRAWS_UNASKED = 10_000
+"""Of each chain, where the user says nothing."""
+MOST_BYTES_UNASKED = 2**29
+"""Of the points of all chains, where the user says nothing; a run never makes fewer than 1,000 draws for it."""
+GOOD_ESS, GOOD_R_HAT, ENOUGH_ROUND_TRIPS = 2000.0, 1.01, 10
+"""With which a run ends of which the user has not said how long it is to be."""
 
 
 class Draws(NamedTuple):
     """What fixes the draws, besides target, method and start; it is stored."""
 
     draws: int
-    warmup: int
+    """Of each chain, at most."""
+    warmup: int | None
+    """None until the method has said how many iterations it needs."""
     chains: int
     thin: int
     seed: int
     target_ess: float | None
+    """The smallest effective sample size with which a run may end before its last draw; None if it may not."""
+    max_r_hat: float | None = None
+    """The largest R-hat with which it may."""
+    min_round_trips: int | None = None
+    """The fewest round trips of a chain's pseudo-samples with which it may."""
+
+    @property
+    def num_warmup(self) -> int:
+        """Iterations of warm-up, once the method has said how many it needs."""
+        assert self.warmup is not None
+        return self.warmup
 
 
 class Schedule(NamedTuple):
@@ -55,7 +74,7 @@ class Options(ScheduleOptions, total=False):
 
     method: AbstractMethod | None
     draws: int | None
-    warmup: int
+    warmup: int | None
     chains: int
     seed: int | None
     target_ess: float | None
@@ -74,20 +93,36 @@ def check_method(method: Any, target: Target) -> AbstractMethod:
 
 
 def check_draws(
-    draws: Any, warmup: Any, chains: Any, thin: Any, seed: Any, target_ess: Any, *, has_rule: bool
+    draws: Any, warmup: Any, chains: Any, thin: Any, seed: Any, target_ess: Any, *, has_rule: bool, until_good: bool
 ) -> Draws:
-    """A million draws are the most where a rule, and not `draws`, says how many."""
-    num_draws = (MOST_DRAWS if has_rule else 1000) if draws is None else checks.integer("draws", draws, minimum=1)
+    """A million draws are the most where a rule, and not `draws`, says how many.
+
+    Where nothing says how many, a method that runs until its estimates are good goes on until they are.
+    """
+    until_good = until_good and draws is None and not has_rule
+    most = MOST_DRAWS if has_rule else MOST_DRAWS_UNASKED if until_good else 1000
     if target_ess is not None:
         target_ess = checks.real("target_ess", target_ess, low=1)
     return Draws(
-        num_draws,
-        checks.integer("warmup", warmup, minimum=0),
+        most if draws is None else checks.integer("draws", draws, minimum=1),
+        None if warmup is None else checks.integer("warmup", warmup, minimum=0),
         checks.integer("chains", chains, minimum=1),
         checks.integer("thin", thin, minimum=1),
         secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0),
-        target_ess,
+        GOOD_ESS if until_good else target_ess,
+        GOOD_R_HAT if until_good else None,
+        ENOUGH_ROUND_TRIPS if until_good else None,
     )
+
+
+def settled(draws: Draws, num_warmup: int, num_points: int, dim: int) -> Draws:
+    """The plan, once the method has said how long its warm-up is and how many points it has in a draw."""
+    if draws.warmup is None:
+        draws = draws._replace(warmup=num_warmup)
+    if draws.max_r_hat is None:
+        return draws
+    room = MOST_BYTES_UNASKED // (8 * draws.chains * num_points * (dim + 4))
+    return draws._replace(draws=int(min(max(room, 1000), draws.draws)))
 
 
 def check_schedule(

@@ -113,6 +113,7 @@ class Stored(Recorder):
     def restore(self, lanes: list[Lane], shapes: Callable[[], Chain]) -> None:
         """Put every lane where it can go on; `sentences` tell what was broken."""
         like = None
+        self.warmup_evaluations = self.store.manifest.get("warmup_evaluations", 0)
         self.sentences += self.store.broken
         before = self.store.manifest["machine"]
         if before != machine():
@@ -175,7 +176,7 @@ class Stored(Recorder):
             self._save(lanes)
             num_draws = self.writer.publish(most, durable=True)
             self.writer.disk.wait()
-            self.store.write(num_draws=num_draws, stopped=stopped)
+            self.store.write(num_draws=num_draws, stopped=stopped, warmup_evaluations=self.warmup_evaluations)
 
     def _is_time(self, now: float) -> bool:
         """Whether the last commit has ended, and was long enough ago; chunks on their way to the disk do not count."""

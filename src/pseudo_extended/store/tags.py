@@ -13,6 +13,7 @@ import equinox as eqx
 TAGS = {
     "base/given": "pseudo_extended:Base",
     "base/normal": "pseudo_extended:Normal",
+    "base/normal-shells": "pseudo_extended.target.bases:NormalShells",
     "base/normal-mixture": "pseudo_extended:NormalMixture",
     "instrument/density": "pseudo_extended:Density",
     "instrument/fixed": "pseudo_extended:Fixed",
@@ -37,6 +38,9 @@ TAGS = {
     "method/simulated-tempering": "pseudo_extended:SimulatedTempering",
     "part/energy-ladder": "pseudo_extended.methods.energy_ladder:EnergyLadder",
     "part/index-parameters": "pseudo_extended.methods.index_parameters:IndexParameters",
+    "part/modes": "pseudo_extended.pilot.modes:Modes",
+    "part/pilot-candidate": "pseudo_extended.pilot.report:CandidateReport",
+    "part/pilot-report": "pseudo_extended.pilot.report:PilotReport",
     "part/path": "pseudo_extended.tempering.path:Path",
     "part/windowed-warmup": "pseudo_extended.warmup.windows:WindowedWarmup",
 }
@@ -47,7 +51,7 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {}
 
 ADDED_FIELDS: dict[str, dict[str, Any]] = {
     "base/normal-mixture": {"labels": None},
-    "method/index-gibbs": {"leaps": False},
+    "method/index-gibbs": {"leaps": False, "target_kernel": None, "num_target_moves": 0, "shared_metric": None},
 }
 """For each tag, fields that older stores do not have, and the value that they stood for, as `encode` writes it."""
 

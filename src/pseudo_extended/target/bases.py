@@ -262,6 +262,87 @@ def _labels(means: Float[np.ndarray, "component d"], scales: np.ndarray) -> Int[
     return np.where(is_mode[place], number[place], -1)
 
 
+class NormalShells(AbstractBase):
+    """A normal with wider copies of itself around it, on the unconstrained space: about a Student t.
+
+    All copies share their mean and their shape, so one product with a matrix serves all of them. `scale` is a vector of
+    standard deviations or a lower-triangular Cholesky factor; `factors` are what it is multiplied by in each copy, and
+    `shares` how much each copy counts.
+
+    >>> base = NormalShells(np.zeros(2), np.ones(2), factors=[1.0, 3.0], shares=[0.9, 0.1])
+    >>> base.can_sample
+    True
+    """
+
+    mean: Float[np.ndarray, " d"]
+    scale: Float[np.ndarray, " d"] | Float[np.ndarray, "d d"]
+    whitener: Float[np.ndarray, " d"] | Float[np.ndarray, "d d"]
+    """The inverse of the scale."""
+    log_factors: Float[np.ndarray, " shell"]
+    log_shares: Float[np.ndarray, " shell"]
+    log_heights: Float[np.ndarray, " shell"]
+    """The log densities of the copies at the mean, with their shares."""
+
+    def __init__(self, mean: Any, scale: Any, factors: Any = (1.0,), shares: Any = (1.0,)):
+        self.mean = checks.float_array("mean of NormalShells", mean)
+        self.scale = checks.float_array("scale of NormalShells", scale)
+        dim = self.mean.size
+        if self.mean.ndim != 1 or self.scale.shape not in ((dim,), (dim, dim)):
+            raise ValueError(
+                "mean of NormalShells must be a vector, and scale a vector or a square matrix of the same length; "
+                f"got {self.mean.shape} and {self.scale.shape}."
+            )
+        dense = self.scale.ndim == 2
+        diagonal = np.diagonal(self.scale) if dense else self.scale
+        if not np.all(diagonal > 0) or (dense and not np.array_equal(self.scale, np.tril(self.scale))):
+            raise ValueError(
+                "scale of NormalShells must be positive, and lower triangular if it is a matrix; "
+                f"got {checks.describe(scale)}."
+            )
+        factor, share = (checks.float_array(f"{name} of NormalShells", value)
+                         for name, value in (("factors", factors), ("shares", shares)))  # fmt: skip
+        if factor.ndim != 1 or factor.shape != share.shape or not np.all(factor > 0) or not np.all(share > 0):
+            raise ValueError(
+                "factors and shares of NormalShells must be positive numbers, as many of one as of the other; "
+                f"got {checks.describe(factors)} and {checks.describe(shares)}."
+            )
+        self.whitener = np.linalg.inv(self.scale) if dense else 1 / self.scale
+        self.log_factors, self.log_shares = np.log(factor), np.log(share / share.sum())
+        self.log_heights = self.log_shares - dim * self.log_factors - np.sum(np.log(diagonal)) - 0.5 * dim * LOG_2PI
+
+    def log_density(self, u: Float[Array, " d"], position: PyTree, log_det: Float[Array, ""]) -> Float[Array, ""]:
+        """The normalised log density."""
+        del position, log_det
+        away, whitener = u - self.mean, jnp.asarray(self.whitener)
+        if whitener.ndim == 1:
+            white = whitener * away
+        elif u.shape[0] > SMALL_PRODUCT:
+            white = whitener @ away
+        else:  # a call of the matrix product costs more than it saves
+            white = jnp.sum(whitener * away, axis=1)
+        return jax.nn.logsumexp(self.log_heights - 0.5 * jnp.sum(white**2) * jnp.exp(-2 * self.log_factors))
+
+    @property
+    def can_sample(self) -> bool:
+        """Always."""
+        return True
+
+    def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
+        """An exact draw."""
+        del unconstrain
+        noise, uniform = normals_and_uniforms(key, dim, 1)
+        share = jnp.cumsum(jnp.exp(jnp.asarray(self.log_shares)))
+        shell = jnp.minimum(jnp.sum(share <= uniform[0] * share[-1]), share.shape[0] - 1)
+        noise = noise * jnp.exp(jnp.asarray(self.log_factors)[shell])
+        scale = jnp.asarray(self.scale)
+        return jnp.asarray(self.mean) + (scale @ noise if scale.ndim == 2 else scale * noise)
+
+    def check(self, name: str, dim: int) -> None:
+        """As many coordinates as the target."""
+        if self.mean.size != dim:
+            raise ValueError(f"mean of {name} must have length {dim}, like the target; got {self.mean.size}.")
+
+
 class Base(AbstractBase):
     """A user's own proper density, up to a constant, in the user's own space.
 

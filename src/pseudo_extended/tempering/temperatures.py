@@ -60,12 +60,12 @@ def adapt_steps(
     knot: Int[Array, " particle"],
     acceptance_rate: Float[Array, " particle"],
     counts: Bool[Array, " particle"],
-    target: Float[Array, ""],
+    target: Float[Array, " particle"],
 ) -> tuple[Float[Array, " knot"], Float[Array, " knot"]]:
     """Move the step size of each knot by the acceptance rates of the moves nearest to it."""
     here = (knot[:, None] == jnp.arange(log_step.shape[0])) & counts[:, None]
     seen = jnp.sum(here, axis=0)
-    error = jnp.sum(jnp.where(here, acceptance_rate[:, None] - target, 0.0), axis=0)
+    error = jnp.sum(jnp.where(here, (acceptance_rate - target)[:, None], 0.0), axis=0)
     visits = visits + seen
     return log_step + error / jnp.sqrt(visits + 10.0), visits
 
