@@ -32,7 +32,10 @@ class Limits:
     """What one cell may take."""
 
     seconds: float
+    """Of wall time; or of processor time, if `processor`."""
     gibibytes: float = 6.0
+    processor: bool = False
+    """Whether `seconds` are those of the processor; ten times as many of wall time end a cell then, too."""
 
 
 def library_version() -> str:
@@ -85,8 +88,11 @@ def _wait(process: subprocess.Popen[bytes], limits: Limits, began: float) -> tup
         if ended:
             return failed, usage
         if failed is None:
-            if time.monotonic() - began > limits.seconds:
-                failed = f"{LIMIT} {limits.seconds:.0f} s"
+            wall = time.monotonic() - began
+            if limits.processor and _processor_seconds(process.pid) > limits.seconds:
+                failed = f"{LIMIT} {limits.seconds:.0f} s of processor time"
+            elif wall > limits.seconds * (10 if limits.processor else 1):
+                failed = f"{LIMIT} {limits.seconds * (10 if limits.processor else 1):.0f} s"
             elif _resident_gibibytes(process.pid) > limits.gibibytes:
                 failed = f"{LIMIT} {limits.gibibytes:g} GiB"
             if failed is not None:
@@ -101,6 +107,15 @@ def _resident_gibibytes(pid: int) -> float:
     except (OSError, IndexError):
         return 0.0
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**30
+
+
+def _processor_seconds(pid: int) -> float:
+    """Processor time of a process; zero where the system does not tell."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Records:
