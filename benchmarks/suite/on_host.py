@@ -26,7 +26,7 @@ class OnHost:
         """The log likelihood at many points; they are padded to a power of two, so that few programs are compiled."""
         x = np.atleast_2d(np.asarray(x, float))
         self.count += len(x)
-        values = np.array(self._many(_padded(x)))[: len(x)]
+        values = np.array(self._many(_padded(x)), float)[: len(x)]
         return np.where(np.isnan(values), -1e300, np.clip(values, -1e300, None))
 
     def transform(self, cube: Float[np.ndarray, " d"]) -> Float[np.ndarray, " d"]:

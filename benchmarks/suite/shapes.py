@@ -45,7 +45,7 @@ def eggbox() -> Problem:
     )
 
 
-def _eggbox_grid(num_nodes: int = 4000) -> tuple[np.ndarray, np.ndarray]:
+def _eggbox_grid(num_nodes: int = 1500) -> tuple[np.ndarray, np.ndarray]:
     """Midpoints on one side, and the log marginal density of x there up to a constant, by the rectangle rule."""
     ticks = (np.arange(num_nodes) + 0.5) / num_nodes * 10 * np.pi
     exponent = (2 + np.cos(ticks / 2)[:, None] * np.cos(ticks / 2)) ** 5
