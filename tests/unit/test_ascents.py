@@ -14,8 +14,8 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 
 def climb(log_density, starts):
-    ends, values = jax.jit(partial(ascend, log_density))(jnp.asarray(starts, float))
-    return np.asarray(ends), np.asarray(values)
+    ascents = jax.jit(partial(ascend, log_density))(jnp.asarray(starts, float))
+    return np.asarray(ascents.x), np.asarray(ascents.log_density)
 
 
 def test_each_ascent_of_a_long_queue_ends_at_the_mode_of_its_own_start():

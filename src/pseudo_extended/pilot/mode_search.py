@@ -1,212 +1,255 @@
-"""Looking for modes: ascents from over-dispersed starts, around what was found, and where that does not explain enough.
+"""Looking for modes: rounds of ascents, few where all end in the same modes, more as long as something new appears.
 
-Then once more, from points of a pilot.
+Then once more, from points of a pilot. Every evaluation of the density is counted, and their number is bounded.
 """
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Job
-from pseudo_extended.pilot.ascents import ascend
-from pseudo_extended.pilot.modes import Modes, curvature, distinct, merge
+from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, ascend
+from pseudo_extended.pilot.modes import Atlas, Ends, Modes, no_ends
+from pseudo_extended.pilot.proposals import Proposals
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 from pseudo_extended.target import Target
 from pseudo_extended.target.labels import some_coordinates
 
 NUM_ASCENTS = 512
-"""In each round; a quarter of it in more than 50 dimensions, or for functions called in Python, which are dear. A
-narrow mode beside a wide one has a small basin in ten dimensions already: with 128 ascents, two normals of scales 1 and
-0.5 were not both found."""
-MAX_ROUNDS = 6
-"""Around what was found, as long as each finds something new."""
-NUM_SCREENED = 2**16
-"""Points at which the density is looked at for what the modes do not explain, from four dimensions on. A sixteenth of
-it in two, and for functions called in Python; none in more than 50, where no number of points is near a narrow mode."""
-SCREENED_AT_ONCE = 2**12
-MAX_PRODUCTS = 2**30
-"""In comparing the points with all modes: with very many modes, fewer points."""
-MAX_PLACES = 800
-"""At which ascents ended; there may be many in one mode."""
+"""The most in one call of the program, and in one round."""
+FIRST_ASCENTS = 32
+"""In the first rounds; more only while something speaks for it."""
+MAX_ROUNDS = 10
+NUM_SCREENED = 2**10
+"""Points at which the density is looked at for what the modes do not explain: ascents alone do not find a narrow mode
+beside a wide one, which has a small basin in ten dimensions already."""
+MORE_SCREENED = 2
+"""Times as many when there is more than one mode; then twice as many each time that this pays."""
+MOST_SCREENED = 24
+"""Times as many when modes differ in width by a factor of `UNEVEN`: there may be narrow ones among them."""
+UNEVEN = 3.0
 MAX_MODES = 40
 MAX_UNSEEN = 0.5
 """With more ascents than this in modes of their own, the modes cannot be listed."""
+EXPLAINED = 0.5
+"""A log density that is so little above that of normals at the modes needs no ascent."""
+SURELY_UNSEEN = 0.8
+"""The same after the first round alone."""
+MAX_QUIET = 2
+"""Rounds that find nothing new, one after the other, however few hits there are."""
+MANY = 8
+"""Significant modes; Good and Turing's estimate says little of fewer."""
+ENOUGH_HITS = 3
+"""A heavy mode that was hit less often was found by luck."""
+HEAVY = 0.05
+"""The part of the mass that makes a mode heavy."""
+FEW_UNSEEN = 0.1
+"""With fewer ascents than this in significant modes of their own, all have been seen."""
 FAR_AWAY = 1e100
 """Beyond all walls, and where the square of it is still a number."""
 DENSE_UP_TO = 200
 """Dimensions for which components have full covariances."""
+SCREENED_UP_TO = 50
+"""Dimensions in which the density is looked at between the modes; in more, no number of points is near a narrow one."""
+BUDGET = 400_000
+"""Evaluations of the density in a search, if nothing else is said."""
+BUDGET_ON_HOST = 20_000
+"""The same for functions called in Python, which are dear."""
+LEAST_ASCENT = 10
+"""Evaluations below which an ascent is not worth starting."""
 
 
 class ModeSearch:
-    """Ascents and curvatures for one target; without gradients, points take the place of modes.
+    """A search for the modes of one target, with gradients or with differences in their place.
 
-    Its programs are compiled by who uses it, beside others that are needed soon: `search.programs = compile(jobs)`.
+    Its program is compiled by who uses it, beside others that are needed soon: `search.programs = compile(jobs)`.
     """
 
     programs: Sequence[Callable[..., Any]]
-    """For the ascents, for the curvatures, and for the density at many points."""
+    """The ascents, which also look at the density where they start."""
 
-    evaluations = 0
-
-    def __init__(self, target: Target, *, gradient: bool):
+    def __init__(self, target: Target, *, gradient: bool, max_evaluations: int | None = None):
         self.target, self.dim, self.gradient = target, target.dim, gradient
         self.dense = target.dim <= DENSE_UP_TO
-        self.num_ascents = NUM_ASCENTS // 4 if target.host_functions or not self.dense else NUM_ASCENTS
-        self.num_screened = SCREENED_AT_ONCE if target.host_functions else min(NUM_SCREENED, 4 ** (target.dim + 4))
+        self.evaluations = 0
+        """Of the density so far; with its gradient it is one, and a gradient by differences 2 d."""
+        self.max_evaluations = max_evaluations or (BUDGET_ON_HOST if target.host_functions else BUDGET)
+        self.notes: list[str] = []
+        """Sentences on what was not done."""
+        self.cost = 1 if gradient else 2 * target.dim + 1
+        self.atlas = Atlas(self._look, self.dim, dense=self.dense, max_modes=2 * MAX_MODES)
 
     @property
     def jobs(self) -> list[Job]:
         """To be compiled as its programs."""
-        if not self.gradient:
-            return []
-        log_target = self.target.log_target
-        jobs = [
-            Job(partial(ascend, log_target), (np.zeros((self.num_ascents, self.dim)),)),
-            Job(jax.vmap(partial(curvature, log_target, dense=self.dense)), (np.zeros((2 * MAX_MODES, self.dim)),)),
-        ]
-        return [*jobs, Job(jax.vmap(log_target), (np.zeros((SCREENED_AT_ONCE, self.dim)),))] if self.dense else jobs
+        climb = partial(ascend, self.target.log_target, differences=not self.gradient)
+        return [Job(climb, (np.zeros((NUM_ASCENTS, self.dim)), 0, 0))]
 
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
         """Ascents from the starts that were given and from all scales around them (and from the base), then further."""
-        rng = _numpy_rng(key)
-        starts = self._around(rng, x, 10 ** rng.uniform(-1, 2, size=(self.num_ascents, 1)))
-        if self.target.base is not None and self.target.base.can_sample:
-            keys = jax.random.split(key, self.num_ascents // 2)
-            starts[: len(keys)] = np.asarray(jax.vmap(self.target.draw_base)(keys))
-        given = x[: self.num_ascents // 2]
-        starts[-len(given) :] = given
-        if not self.gradient:
-            return self._one_place(starts)
-        ends, values = self._climb(starts)
-        self._refuse_what_nothing_depends_on(starts, ends, values)
-        num_found = 0
-        for _ in range(MAX_ROUNDS):
-            starts = self._near(rng, ends, values, x)
-            self._look_elsewhere(rng, starts, self._modes(ends, values), x)
-            new_ends, new_values = self._climb(starts)
-            ends, values = np.concatenate([ends, new_ends]), np.concatenate([values, new_values])
-            kept, hits = distinct(ends, values, 2 * MAX_MODES)
-            before, num_found = num_found, len(kept)
-            if num_found == before or np.sum(hits == 1) > MAX_UNSEEN * np.sum(hits):
-                break
-        return self._modes(ends, values)
+        draw = self.target.draw_base if self.target.base is not None and self.target.base.can_sample else None
+        proposals = Proposals(key, self.target, x, draw)
+        given = x[: NUM_ASCENTS // 2]
+        starts = np.concatenate([given, proposals.first(max(FIRST_ASCENTS - len(given), FIRST_ASCENTS // 2))])
+        ends = self._climb(starts)
+        self._refuse_what_nothing_depends_on(starts, ends)
+        self._add(ends)
+        self._rounds(proposals, FIRST_ASCENTS)
+        return self.atlas.modes()
 
     def again(self, key: Key[Array, ""], modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
-        """More ascents, from points of the target as a pilot sees it; the modes found before keep their hits."""
-        if not self.gradient:
-            return self._one_place(points)
-        starts = points[np.arange(self.num_ascents) % len(points)]
-        looked = self._look_elsewhere(_numpy_rng(key), starts, modes, points)
-        ends, values = self._climb(starts)
-        if not looked:  # beyond the points are repetitions, which only fill the program
-            ends, values = ends[: len(points)], values[: len(points)]
-        old = np.repeat(modes.x, np.maximum(modes.num_hits, 1), axis=0)
-        old_values = np.repeat(modes.log_density, np.maximum(modes.num_hits, 1))
-        return self._modes(np.concatenate([ends, old]), np.concatenate([values, old_values]))
+        """More ascents, from points of the target as a pilot sees it that the modes do not explain."""
+        del modes  # they are on the list
+        proposals = Proposals(key, self.target, points, None)
+        some = proposals.some_of(points, FIRST_ASCENTS // 2)
+        found = self.atlas.modes()
+        if self.dense and not found.is_empty and not self._cannot_be_listed():
+            looked = points[: self._affordable(len(points))]
+            values, _ = self._look(looked)
+            excess = unexplained(found, looked, values)
+            best = looked[np.argsort(-excess)[: FIRST_ASCENTS // 2]]
+            some = np.concatenate([best, some[: FIRST_ASCENTS // 4]])
+        before = self._significant()
+        self._add(self._climb(some))
+        if self._speaks_for_more(before):
+            self._rounds(proposals, 2 * FIRST_ASCENTS)
+        return self.atlas.modes()
 
-    def _refuse_what_nothing_depends_on(self, starts: np.ndarray, ends: np.ndarray, values: np.ndarray) -> None:
+    def _rounds(self, proposals: Proposals, size: int) -> None:
+        """Until a round finds nothing new; with more of everything each time that one does."""
+        num_screened = min(NUM_SCREENED, 4 ** (self.dim + 3)) if self.dim <= SCREENED_UP_TO else 0
+        quiet, factor = 0, self._unevenness()
+        for _ in range(MAX_ROUNDS):
+            if self._cannot_be_listed() or self._is_spent():
+                break
+            before = self._significant()
+            self._add(self._climb(self._propose(proposals, size, 0 if quiet else factor * num_screened)))
+            quiet = 0 if self._new_since(before) else quiet + 1
+            if not self._speaks_for_more(before) or quiet > MAX_QUIET:
+                break
+            if not quiet:
+                factor = max(min(2 * factor, MOST_SCREENED), self._unevenness())
+            size = min(2 * size, NUM_ASCENTS)
+
+    def _propose(self, proposals: Proposals, size: int, num_screened: int) -> Float[np.ndarray, "start d"]:
+        """Starts of a round: half near what was found, half where the modes do not explain the density.
+
+        After a round that has found nothing new, the other half is around modes that were found by luck.
+        """
+        found = self.atlas.modes()
+        near = proposals.near(found.x, size // 2)
+        num_screened = self._affordable(num_screened)
+        if found.is_empty:
+            return near
+        if not num_screened:
+            return np.concatenate([near, proposals.beside(found, size // 2)])
+        points, distance = scatter(proposals.rng, found, proposals.x, num_screened)
+        points = proposals.within_bounds(points)
+        values, _ = self._look(points)
+        excess = unexplained(found, points, values)
+        chosen = most_unexplained(excess, distance, size // 2)
+        return np.concatenate([near, points[chosen[excess[chosen] > EXPLAINED]]])
+
+    def _unevenness(self) -> int:
+        """How much closer than at first to look at the density between the modes."""
+        found = self.atlas.modes()
+        some = found.covariance[found.is_significant]
+        if len(some) < 2:
+            return 1
+        width = np.sqrt(some if some.ndim == 2 else np.diagonal(some, axis1=1, axis2=2))
+        ratio = np.max(width.max(axis=0) / width.min(axis=0))
+        cheap = not self.target.host_functions
+        return MOST_SCREENED if cheap and ratio > UNEVEN else MORE_SCREENED
+
+    def _significant(self) -> np.ndarray:
+        """The significant modes."""
+        found = self.atlas.modes()
+        return found.x[found.is_significant]
+
+    def _new_since(self, before: np.ndarray) -> bool:
+        """Whether a significant mode has been found that is none of those."""
+        known = {mode.x.tobytes() for mode in self.atlas.known}
+        gone = sum(place.tobytes() not in known for place in before)
+        return len(self._significant()) > len(before) or gone > 0
+
+    def _speaks_for_more(self, before: np.ndarray) -> bool:
+        """Whether another round may find more: the last one did, or heavy modes were found by luck."""
+        found = self.atlas.modes()
+        if found.is_empty:
+            return True
+        share = np.exp(found.log_mass - found.log_mass.max())
+        lucky = (share > HEAVY) & (found.num_hits < ENOUGH_HITS)
+        return self._new_since(before) or bool(lucky.any()) or found.unseen > FEW_UNSEEN
+
+    def _cannot_be_listed(self) -> bool:
+        """Whether most ascents end in modes of their own, and these are many."""
+        found = self.atlas.modes()
+        return bool(
+            int(np.sum(found.is_significant)) + len(found.other_hits) > MANY
+            and found.unseen > (MAX_UNSEEN if found.num_ascents > 2 * FIRST_ASCENTS else SURELY_UNSEEN)
+        )
+
+    def _add(self, ends: Ends) -> None:
+        """What it costs to look around is no more than the ascents did."""
+        spent = int(np.sum(ends.num_evaluations))
+        self.atlas.add(ends, max(MANY, spent // (2 * self.dim)))
+
+    def _affordable(self, number: int) -> int:
+        """As many evaluations of that number as the budget allows."""
+        return int(np.clip((self.max_evaluations - self.evaluations) // self.cost, 0, number))
+
+    def _is_spent(self) -> bool:
+        if self._affordable(LEAST_ASCENT) == LEAST_ASCENT:
+            return False
+        self.notes = [
+            f"the search for modes ended at its budget of {self.max_evaluations:,} evaluations of the density: there "
+            "may be modes that it has not found."
+        ]
+        return True
+
+    def _climb(self, starts: Float[np.ndarray, "start d"], limit: int = MAX_EVALUATIONS) -> Ends:
+        """Ascents, as many as the budget allows."""
+        number = min(len(starts), self._affordable(limit * len(starts)) // LEAST_ASCENT)
+        parts = []
+        for first in range(0, max(number, 1), NUM_ASCENTS):
+            part = starts[first : min(first + NUM_ASCENTS, number)]
+            each = min(limit, self._affordable(limit * len(part)) // max(len(part), 1))
+            parts.append(self._run(part, each))
+        return Ends(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def _look(
+        self, points: Float[np.ndarray, "point d"]
+    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
+        """The log density and its gradient."""
+        parts = [self._run(points[i : i + NUM_ASCENTS], 1) for i in range(0, len(points), NUM_ASCENTS)]
+        return np.concatenate([part.log_density for part in parts]), np.concatenate([part.gradient for part in parts])
+
+    def _run(self, starts: Float[np.ndarray, "start d"], limit: int) -> Ends:
+        """The program, for as many starts as it takes."""
+        padded = np.zeros((NUM_ASCENTS, self.dim))
+        if not len(starts):
+            return no_ends(self.dim)
+        padded[: len(starts)] = starts
+        padded[len(starts) :] = starts[:1]
+        ends = Ends(*(np.asarray(column)[: len(starts)] for column in self.programs[0](padded, len(starts), limit)))
+        self.evaluations += self.cost * int(np.sum(ends.num_evaluations))
+        return ends
+
+    def _refuse_what_nothing_depends_on(self, starts: np.ndarray, ends: Ends) -> None:
         """What no ascent has moved may be flat between walls, as in a box; or nothing depends on it."""
-        inside = np.flatnonzero(np.isfinite(values))[:8]
-        silent = np.all(ends == starts, axis=0)
-        if not len(inside):
+        inside = np.flatnonzero(ends.is_valid)[:8]
+        if not len(inside) or len(starts) != len(ends.x):
             return
+        silent = np.all(ends.x == starts, axis=0)
         for i in np.flatnonzero(silent):
             far = FAR_AWAY * np.array([-1.0, 0.0, 1.0])[:, None, None] * np.eye(self.dim)[i]
-            before, here, after = np.asarray(jax.vmap(jax.vmap(self.target.log_target))(ends[inside] + far))
+            before, here, after = self._look((ends.x[inside] + far).reshape(-1, self.dim))[0].reshape(3, -1)
             silent[i] = np.array_equal(before, here) and np.array_equal(here, after)
         if silent.any():
             raise ValueError(
                 "the log density must depend on every parameter, or it has no finite integral; it does not depend on "
                 f"{some_coordinates(self.target.parameters, silent)}: drop it, or give it a prior or bounds."
             )
-
-    def _near(self, rng: np.random.Generator, ends: np.ndarray, values: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """Starts around what was found.
-
-        Wild ends are common (a plateau, a flat tail): the middle of what was found decides where to look again, at
-        scales around its spread and its distance from the start.
-        """
-        good = np.isfinite(values) & np.all(np.isfinite(ends), axis=1)
-        low, middle, high = np.quantile(ends[good] if good.any() else x, [0.1, 0.5, 0.9], axis=0)
-        away = np.sqrt(np.mean((middle - x.mean(axis=0)) ** 2))
-        spread = np.maximum(high - low, away + 1e-2 * np.abs(middle) + 1e-2)
-        scales = spread * 10 ** rng.uniform(-0.5, 0.5, size=(self.num_ascents, 1))
-        return self._around(rng, np.concatenate([x, np.tile(middle, (len(x), 1))]), scales)
-
-    def _look_elsewhere(self, rng: np.random.Generator, starts: np.ndarray, modes: Modes, x: np.ndarray) -> bool:
-        """Put half of the starts, the last ones, where the modes do not explain the density, and tell whether."""
-        if not self.dense or modes.unseen > MAX_UNSEEN:  # or they cannot be listed anyway
-            return False
-        affordable = min(self.num_screened, MAX_PRODUCTS // (len(modes.x) * self.dim**2))
-        points, distance = scatter(rng, modes, x, max(affordable // SCREENED_AT_ONCE, 1) * SCREENED_AT_ONCE)
-        batches = points.reshape(-1, SCREENED_AT_ONCE, self.dim)
-        excess = np.concatenate([unexplained(modes, batch, np.asarray(self.programs[2](batch))) for batch in batches])
-        number = self.num_ascents // 2
-        starts[-number:] = points[most_unexplained(excess, distance, number)]
-        return True
-
-    def _around(self, rng: np.random.Generator, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        chosen = centres[rng.integers(len(centres), size=self.num_ascents)]
-        return chosen + scales * rng.normal(size=chosen.shape)
-
-    def _climb(self, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        ends, values = self.programs[0](starts)
-        return np.asarray(ends), np.asarray(values)
-
-    def _modes(self, ends: np.ndarray, values: np.ndarray) -> Modes:
-        kept, hits = (found[:MAX_PLACES] for found in distinct(ends, values, 2 * MAX_MODES))
-        if len(kept) == 0:
-            raise ValueError(
-                "no ascent of the log density ended at a finite value: the density seems to have no mode, or no "
-                "finite integral. Give the target a base, such as base=pe.Normal(mean, scale), or choose "
-                "method=pe.Plain() to see what it does."
-            )
-        places = ends[kept]
-        # Where the curvature is flat, a mode is as wide as the places near the top are apart; or, when there is but one
-        # such place, as the curvature at most of them says, or at the most visited ones: many places may be one mode.
-        curvatures = self._curvatures(places[: 2 * MAX_MODES])
-        diagonal = np.diagonal(curvatures, axis1=1, axis2=2) if self.dense else curvatures
-        with np.errstate(divide="ignore", invalid="ignore"), warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # of a coordinate that is flat at every place
-            width = np.where(diagonal > 0, diagonal, np.nan) ** -0.5
-            if self.dense:  # across all of a ridge, where there is a peak
-                width = np.fmax(width, [_marginal(curvature) for curvature in curvatures])
-            visited = np.repeat(width, hits[: len(width)], axis=0)
-            local = np.fmax(np.nanmedian(width, axis=0), np.nanmedian(visited, axis=0))
-        widest = np.fmax(2 * np.std(places, axis=0), 3 * np.nan_to_num(local, nan=0.0))
-        widest = np.where(widest > 0, widest, 1 + np.abs(places[0]))
-        return merge(places, values[kept], hits, widest, self._curvatures, 2 * MAX_MODES)
-
-    def _curvatures(self, places: np.ndarray) -> np.ndarray:
-        """At up to 2 MAX_MODES places."""
-        padded = np.zeros((2 * MAX_MODES, self.dim))
-        padded[: len(places)] = places
-        return np.asarray(self.programs[1](padded))[: len(places)]
-
-    def _one_place(self, points: np.ndarray) -> Modes:
-        """The best of the points, with their covariance."""
-        covariance = np.cov(points.T).reshape(self.dim, self.dim)
-        values = np.asarray(jax.vmap(self.target.log_target)(jnp.asarray(points)))
-        best = points[int(np.argmax(np.where(np.isfinite(values), values, -np.inf)))]
-        covariance = covariance if self.dense else np.diagonal(covariance)
-        return Modes(best[None], np.max(values)[None], covariance[None], np.ones(1, int))
-
-
-def _numpy_rng(key: Key[Array, ""]) -> np.random.Generator:
-    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
-
-
-def _marginal(curvature: np.ndarray) -> np.ndarray:
-    """Standard deviations of the normal with this curvature; nan if it has none."""
-    nothing = np.full(len(curvature), np.nan)
-    if not np.all(np.isfinite(curvature)) or np.any(np.diagonal(curvature) <= 0):
-        return nothing
-    unit = np.sqrt(np.diagonal(curvature))
-    values, vectors = np.linalg.eigh(curvature / np.outer(unit, unit))
-    return np.sqrt((vectors**2 / values).sum(axis=1)) / unit if values[0] > 1e-10 else nothing

@@ -1,22 +1,29 @@
-"""Modes out of the ends of ascents: told apart, merged, with the curvature at each."""
+"""Modes of a density, as ascents have found them, and the list that grows with each batch of ends."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
-from scipy.spatial import KDTree
+from jaxtyping import Bool, Float, Int
+from scipy.special import logsumexp
 
-from pseudo_extended.pilot.ascents import LogDensity
+from pseudo_extended.pilot.neighbourhood import Look, Neighbourhood, survey
 
-CLOSE = 1e-2
-"""How near two ends of one place are, as a part of the spread."""
+SIGNIFICANT = 1e-3
+"""The part of the mass of all modes that one needs to count for something."""
+NEGLIGIBLE = 20.0
+"""Modes whose log mass is so far below the heaviest one's are not reported."""
+CONVERGED = 1e-2
+"""An ascent whose next step promises less than this has ended at a mode: within a seventh of its width."""
+HIGHER = 1e-2
+"""An end that is so much higher than the mode it belongs to takes its place."""
+MAX_PLACES = 512
+"""Of those that have not been looked at."""
+MAX_ENDS = 4096
+"""Ends that are kept, the highest."""
 
 
 class Modes(NamedTuple):
-    """Distinct modes, the highest first."""
+    """Distinct modes, the highest first, and how they were found."""
 
     x: Float[np.ndarray, "mode d"]
     log_density: Float[np.ndarray, " mode"]
@@ -24,6 +31,17 @@ class Modes(NamedTuple):
     """Of Laplace's approximation; its diagonal in many dimensions."""
     num_hits: Int[np.ndarray, " mode"]
     """How many ascents ended there."""
+    num_ascents: int = 0
+    """All that were made."""
+    num_unconverged: int = 0
+    """Those of them that did not end at a mode."""
+    other_hits: Int[np.ndarray, " place"] = np.zeros(0, int)
+    """How many ended at each of the places that nobody has looked at, and that may be significant modes."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no mode was found, as for a density that is unbounded or has no finite integral."""
+        return len(self.x) == 0
 
     @property
     def log_mass(self) -> Float[np.ndarray, " mode"]:
@@ -36,38 +54,19 @@ class Modes(NamedTuple):
         return self.log_density + log_volume + 0.5 * dim * np.log(2 * np.pi)
 
     @property
+    def is_significant(self) -> Bool[np.ndarray, " mode"]:
+        """Whether each mode has more than a thousandth of the mass of all."""
+        log_mass = self.log_mass
+        return log_mass > (logsumexp(log_mass) if len(log_mass) else 0.0) + np.log(SIGNIFICANT)
+
+    @property
     def unseen(self) -> float:
-        """The share of ascents that would end in a mode not seen yet: Good and Turing's estimate."""
-        return float(np.sum(self.num_hits == 1) / max(np.sum(self.num_hits), 1))
+        """The share of ascents that would end in a significant mode not seen yet: Good and Turing's estimate.
 
-
-def curvature(log_density: LogDensity, x: Float[Array, " d"], *, dense: bool) -> Array:
-    """Minus the Hessian, or its diagonal."""
-    if dense:
-        return -jax.hessian(log_density)(x)
-    gradient = jax.grad(log_density)
-    # One direction at a time: the whole matrix may not fit.
-    units = jnp.eye(x.shape[0])
-    return -jax.lax.map(lambda unit: jnp.vdot(unit, jax.jvp(gradient, (x,), (unit,))[1]), units, batch_size=32)
-
-
-def distinct(
-    x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"], wanted: int
-) -> tuple[Int[np.ndarray, " kept"], Int[np.ndarray, " kept"]]:
-    """Which ends of ascents near the top are places of their own, the highest first, and how many ended at each.
-
-    Two ends are one place when they are closer than a hundredth of the spread: ascents end where the next step gains
-    nothing, not at the last digit. If that makes more places than `wanted`, three hundredths; but not more, because a
-    plateau has any number of places, and circles that hold it in a few would hold modes beside it too.
-    """
-    good = np.isfinite(log_density) & np.all(np.isfinite(x), axis=1)
-    order = np.argsort(-np.where(good, log_density, -np.inf))[: good.sum()]
-    order = order[log_density[order] > log_density[order[:1]] - near_top(x.shape[1])]
-    if not order.size:  # none is finite, or all are so high that nothing is below the highest: there is no mode
-        return np.zeros(0, int), np.zeros(0, int)
-    unit = np.std(x[order], axis=0) + 1e-12
-    kept, hits = _places(x, order, unit)
-    return (kept, hits) if len(kept) <= wanted else _places(x, order, 3 * unit)
+        It counts ascents that ended in significant modes only: a thousand more that hold nothing need no listing.
+        """
+        hits = np.concatenate([self.num_hits[self.is_significant], self.other_hits])
+        return float(np.sum(hits == 1) / max(np.sum(hits), 1))
 
 
 def near_top(dim: int) -> float:
@@ -75,68 +74,145 @@ def near_top(dim: int) -> float:
     return 50.0 + 5.0 * dim
 
 
-def _places(x: np.ndarray, order: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """In that order; an end is of the first place that it is close to."""
-    scaled = x[order] / unit
-    tree = KDTree(scaled)
-    left = np.ones(len(order), bool)
-    kept: list[int] = []
-    hits: list[int] = []
-    for i, point in enumerate(scaled):
-        if left[i]:
-            near = np.array(tree.query_ball_point(point, CLOSE, p=np.inf), int)
-            kept.append(int(order[i]))
-            hits.append(int(np.sum(left[near])))
-            left[near] = False
-    return np.array(kept, int), np.array(hits, int)
+class Ends(NamedTuple):
+    """Where ascents ended; see `Ascents`."""
+
+    x: Float[np.ndarray, "end d"]
+    log_density: Float[np.ndarray, " end"]
+    gradient: Float[np.ndarray, "end d"]
+    promise: Float[np.ndarray, " end"]
+    curvature: Float[np.ndarray, "end d"]
+    num_evaluations: Int[np.ndarray, " end"]
+
+    def take(self, which: np.ndarray | slice) -> "Ends":
+        """Some of them."""
+        return Ends(*(column[which] for column in self))
+
+    def followed_by(self, others: "Ends") -> "Ends":
+        """These and others."""
+        return Ends(*(np.concatenate(columns) for columns in zip(self, others, strict=True)))
+
+    @property
+    def is_valid(self) -> Bool[np.ndarray, " end"]:
+        """Whether each is a place with a density."""
+        return np.isfinite(self.log_density) & np.all(np.isfinite(self.x), axis=1)
 
 
-def merge(
-    x: Float[np.ndarray, "end d"],
-    log_density: Float[np.ndarray, " end"],
-    num_hits: Int[np.ndarray, " end"],
-    widest: Float[np.ndarray, " d"],
-    curvatures: Callable[[Float[np.ndarray, "some d"]], np.ndarray],
-    at_once: int,
-) -> Modes:
-    """Modes out of places, the highest first: those within one standard deviation of a higher one belong to it.
+def no_ends(dim: int) -> Ends:
+    """Of no ascent."""
+    places, numbers = np.zeros((0, dim)), np.zeros(0)
+    return Ends(places, numbers, places, numbers, places, np.zeros(0, int))
 
-    `widest` bounds the standard deviations, where the curvature is flat or points upwards. Curvatures are asked for
-    `at_once` places; what belongs to modes found so far needs none, so many places in one mode do not hide the others.
-    """
-    kept: list[int] = []
-    covariances: list[np.ndarray] = []
-    hits: list[int] = []
-    left = np.ones(len(x), bool)
-    while left.any() and len(kept) < at_once:
-        some = np.flatnonzero(left)[:at_once]
-        for i, found in zip(some, curvatures(x[some]), strict=True):
-            if not left[i]:
+
+class _Mode(NamedTuple):
+    """One that is known."""
+
+    x: Float[np.ndarray, " d"]
+    log_density: float
+    neighbourhood: Neighbourhood
+    num_hits: int
+
+    @property
+    def log_mass(self) -> float:
+        return self.log_density + self.neighbourhood.log_volume
+
+
+class Atlas:
+    """The modes that are known, and ends of ascents that may be in others."""
+
+    def __init__(self, look: Look, dim: int, *, dense: bool, max_modes: int):
+        self.look, self.dim, self.dense, self.max_modes = look, dim, dense, max_modes
+        self.known: list[_Mode] = []
+        self.num_ascents = self.num_unconverged = 0
+        self.waiting = no_ends(dim)
+        """Ends that have converged, and are in no mode that is known: nobody has looked whether they are modes."""
+        self.unfinished = self.waiting
+        """The ends of the last batch that have not converged."""
+
+    def add(self, ends: Ends, max_surveys: int) -> None:
+        """Tell ends apart: hits of modes that are known, new modes, and what is none. It looks at so many places."""
+        converged = ends.is_valid & (ends.promise < CONVERGED)
+        self.num_ascents += len(ends.x)
+        self.num_unconverged += int(np.sum(~converged))
+        self.unfinished = ends.take(ends.is_valid & ~converged)
+        fresh = ends.take(converged)
+        for mode in list(self.known):
+            fresh = self._assign(mode, fresh)
+        left = self.waiting.followed_by(fresh)
+        left = left.take(np.argsort(-left.log_density))
+        for _ in range(max_surveys):
+            left = left.take(slice(MAX_ENDS))
+            if not len(left.x) or not self._is_promising(left.log_density[0]):
+                break
+            first, left = left.take(slice(1)), left.take(slice(1, None))
+            found = self._survey(first)
+            if found is None:
+                self.num_unconverged += 1
                 continue
-            left[i] = False
-            if not np.all(np.isfinite(found)):
-                continue
-            covariance, whitener = _bounded_inverse(found, widest)
-            away = x - x[i]
-            white = away @ whitener if whitener.ndim == 2 else away * whitener
-            here = left & (np.mean(white**2, axis=1) < 1)
-            left[here] = False
-            kept.append(int(i))
-            covariances.append(covariance)
-            hits.append(int(num_hits[i] + np.sum(num_hits[here])))
-    dim = x.shape[1]
-    shape = (len(kept), *(covariances[0].shape if covariances else (dim,)))
-    return Modes(x[kept], log_density[kept], np.reshape(covariances, shape), np.array(hits, int))
+            left = self._assign(self._absorb(found), left)
+        self.waiting = left.take(slice(MAX_ENDS))
 
+    def modes(self) -> Modes:
+        """All that are known and not negligible, the highest first."""
+        best = max((mode.log_mass for mode in self.known), default=0.0)
+        known = [mode for mode in self.known if mode.log_mass > best - NEGLIGIBLE]
+        known.sort(key=lambda mode: -mode.log_density)
+        shape = (self.dim, self.dim) if self.dense else (self.dim,)
+        return Modes(
+            np.array([mode.x for mode in known]).reshape(-1, self.dim),
+            np.array([mode.log_density for mode in known]),
+            np.array([mode.neighbourhood.covariance for mode in known]).reshape(-1, *shape),
+            np.array([mode.num_hits for mode in known], int),
+            self.num_ascents,
+            self.num_unconverged,
+            self._other_hits(),
+        )
 
-def _bounded_inverse(curvature: np.ndarray, widest: Float[np.ndarray, " d"]) -> tuple[np.ndarray, np.ndarray]:
-    """The covariance that belongs to a curvature, no wider than `widest`, and the matrix that whitens it."""
-    if curvature.ndim == 1:
-        variance = 1 / np.clip(curvature, widest**-2, 1e16 * widest**-2)
-        return variance, variance**-0.5
-    # In units of `widest`, where no eigenvalue may be below one.
-    scaled = curvature * np.outer(widest, widest)
-    values, vectors = np.linalg.eigh(0.5 * (scaled + scaled.T))
-    values = np.clip(values, 1.0, 1e16)
-    directions = widest[:, None] * vectors
-    return (directions / values) @ directions.T, (vectors / widest[:, None]) * np.sqrt(values)
+    def _other_hits(self) -> Int[np.ndarray, " place"]:
+        """Hits of places that have not been looked at, as far apart as modes of the usual width."""
+        hits: list[int] = []
+        places = self.waiting.x[: int(np.sum([self._is_promising(value) for value in self.waiting.log_density]))]
+        while len(places) and self.known and len(hits) < MAX_PLACES:
+            same = self.known[0].neighbourhood.distance(places - places[0]) < 1
+            hits.append(int(np.sum(same)))
+            places = places[~same]
+        return np.array(hits, int)
+
+    def _survey(self, end: Ends) -> _Mode | None:
+        [x], [value], [gradient], _, [curvature], _ = end
+        neighbourhood = survey(self.look, x, float(value), gradient, curvature, dense=self.dense)
+        return None if neighbourhood is None else _Mode(x, float(value), neighbourhood, 1)
+
+    def _assign(self, mode: _Mode, ends: Ends) -> Ends:
+        """Count those that are in the mode, and return the others; a higher one may be what the mode is."""
+        inside = mode.neighbourhood.distance(ends.x - mode.x) < 1
+        if not inside.any():
+            return ends
+        self.known = [each for each in self.known if each is not mode]
+        hits = ends.take(inside)
+        best = hits.take(slice(int(np.argmax(hits.log_density)), None)).take(slice(1))
+        if best.log_density[0] > mode.log_density + HIGHER and (higher := self._survey(best)) is not None:
+            mode = higher._replace(num_hits=mode.num_hits)
+        self._absorb(mode._replace(num_hits=mode.num_hits + int(np.sum(inside))))
+        return ends.take(~inside)
+
+    def _absorb(self, mode: _Mode) -> _Mode:
+        """Put a mode on the list; lower ones within one of its standard deviations are part of it."""
+        for other in list(self.known):
+            lower, higher = sorted((other, mode), key=lambda each: each.log_density)
+            if higher.neighbourhood.distance((lower.x - higher.x)[None])[0] < 1:
+                self.known = [each for each in self.known if each is not other]
+                mode = higher._replace(num_hits=mode.num_hits + other.num_hits)
+        self.known.append(mode)
+        if len(self.known) > self.max_modes:
+            lightest = min(self.known, key=lambda each: each.log_mass)
+            self.known = [each for each in self.known if each is not lightest]
+        return mode
+
+    def _is_promising(self, log_density: float) -> bool:
+        """Whether an end so high may be a mode that counts, judged by the volumes of those that are known."""
+        if not self.known:
+            return True
+        best = max(mode.log_mass for mode in self.known)
+        volume = max(mode.neighbourhood.log_volume for mode in self.known)
+        return log_density + volume > best - NEGLIGIBLE - self.dim

@@ -117,6 +117,13 @@ class _Learning:
         search.programs = compile_once(*search.jobs)
         self.say("looking for modes")
         modes = search.from_starts(self.key, self.x)
+        if modes.is_empty:
+            raise ValueError(
+                "no ascent of the log density ended at a mode: the density seems to have none, or no finite integral. "
+                "Give the target a base, such as base=pe.Normal(mean, scale), or choose method=pe.Plain() to see what "
+                "it does."
+            )
+        self.notes.extend(search.notes)
         if has_prior(self.target):
             self.mass = self._weigh_prior()
         modes, best = self._try_bases(search, modes)

@@ -19,8 +19,9 @@ def scatter(
 ) -> tuple[Float[np.ndarray, "point d"], Float[np.ndarray, " point"]]:
     """Points at many distances from the starts and the modes, and how far.
 
-    Half of them at any scale from 0.1 to 100; a quarter at distances like those of the modes from each other and from
-    the starts; and a quarter so, but in each direction as far as the modes lie apart in it.
+    Half of them, or a quarter if there is more than one mode, at any scale from 0.1 to 100; the others at distances
+    like those of the modes from each other and from the starts, every second of these as far in each direction as the
+    modes lie apart in it.
     """
     dim = x.shape[1]
     centres = np.concatenate([x, modes.x])
@@ -28,8 +29,10 @@ def scatter(
     apart = np.maximum(np.ptp(centres, axis=0), 3 * np.median(width, axis=0))
     alike = np.full(dim, np.sqrt(np.mean(apart**2)))
     kind = np.arange(number) % 4
-    shape = np.stack([np.ones(dim), np.ones(dim), alike, np.maximum(apart, 0.03 * alike)])[kind]
-    far = np.where(kind < 2, 10 ** rng.uniform(-1, 2, number), 10 ** rng.uniform(-0.7, 0.3, number))
+    num_wide = 2 if len(modes.x) == 1 else 1
+    as_modes = [alike, np.maximum(apart, 0.03 * alike), alike]
+    shape = np.stack([*[np.ones(dim)] * num_wide, *as_modes][:4])[kind]
+    far = np.where(kind < num_wide, 10 ** rng.uniform(-1, 2, number), 10 ** rng.uniform(-0.4, 0.3, number))
     points = centres[rng.integers(len(centres), size=number)] + far[:, None] * shape * rng.normal(size=(number, dim))
     return points, far * np.sqrt(np.mean(shape**2, axis=1))
 
