@@ -10,6 +10,7 @@ import scipy.stats
 
 import pseudo_extended as pe
 from pseudo_extended.compiled import compile_once
+from pseudo_extended.pilot.distinct import distinct
 from pseudo_extended.pilot.learned_base import (
     SHELLS,
     broad_base,
@@ -34,6 +35,43 @@ def log_density_of(base, x):
 
 def draw(base, key):
     return base.draw(key, 2, lambda position: position)
+
+
+def test_distinct_counts_hits_and_drops_what_is_not_finite():
+    x = np.array([[0.0], [1.0], [1.0 + 1e-9], [np.nan], [5.0]])
+    kept, hits = distinct(x, np.array([1.0, 3.0, 2.9, 7.0, -np.inf]), 10)
+    np.testing.assert_array_equal(kept, [1, 0])
+    np.testing.assert_array_equal(hits, [2, 1])
+
+
+def test_ends_far_away_do_not_blur_the_modes_near_the_top():
+    """Two modes 0.6 apart, and ends of ascents that went astray, hundreds away and far below."""
+    rng = np.random.default_rng(0)
+    modes = np.repeat([[-0.3, -0.9], [-0.9, -0.3]], 100, axis=0) + rng.normal(0, 1e-4, (200, 2))
+    astray = rng.normal(0, 300, (30, 2))
+    kept, hits = distinct(np.concatenate([modes, astray]), np.r_[np.zeros(200), np.full(30, -500.0)], 80)
+    np.testing.assert_array_equal(hits, [100, 100])
+    assert len(kept) == 2
+
+
+def test_a_plateau_does_not_blur_the_modes_beside_it():
+    """As in the mRNA posterior: two modes, each with a ridge on which ascents end anywhere."""
+    rng = np.random.default_rng(0)
+    modes = np.repeat([[1.0, 0.2], [0.2, 1.0]], 60, axis=0) + rng.normal(0, 1e-4, (120, 2))
+    ridge = np.c_[-rng.uniform(2, 30, 200), np.full(200, 0.2)]
+    x = np.concatenate([modes, ridge, ridge[:, ::-1]])
+    kept, hits = distinct(x, np.r_[np.zeros(120), np.full(400, -4.0)], 80)
+    assert np.sum(hits >= 60) == 2
+    assert {int(kept[0]) // 60, int(kept[1]) // 60} == {0, 1}
+
+
+def test_many_ends_of_one_mode_do_not_crowd_out_another():
+    """Convergence is not exact: the circle widens until the places are few."""
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.normal(0, 1e-3, 1000), 1.0][:, None]
+    kept, _ = distinct(x, np.r_[np.zeros(1000), -10.0], 80)
+    assert len(kept) <= 80
+    assert 1000 in kept
 
 
 def test_what_the_modes_do_not_explain_is_looked_at_first():

@@ -69,11 +69,6 @@ class Modes(NamedTuple):
         return float(np.sum(hits == 1) / max(np.sum(hits), 1))
 
 
-def near_top(dim: int) -> float:
-    """How far below the highest mode the log density of one may be that is worth looking at."""
-    return 50.0 + 5.0 * dim
-
-
 class Ends(NamedTuple):
     """Where ascents ended; see `Ascents`."""
 

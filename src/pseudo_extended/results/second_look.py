@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from pseudo_extended.pilot.modes import distinct
+from pseudo_extended.pilot.distinct import distinct
 from pseudo_extended.results.landscape import Landscape
 
 if TYPE_CHECKING:
