@@ -1,0 +1,130 @@
+"""The search for modes: what counts as one, how many ascents it takes, and what they leave out."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import pseudo_extended as pe
+from pseudo_extended.compiled import compile_once
+from pseudo_extended.pilot.distinct import distinct
+from pseudo_extended.pilot.mode_search import ModeSearch
+from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
+
+from .sentences import assert_sentence
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+
+def test_distinct_counts_hits_and_drops_what_is_not_finite():
+    x = np.array([[0.0], [1.0], [1.0 + 1e-9], [np.nan], [5.0]])
+    kept, hits = distinct(x, np.array([1.0, 3.0, 2.9, 7.0, -np.inf]), 10)
+    np.testing.assert_array_equal(kept, [1, 0])
+    np.testing.assert_array_equal(hits, [2, 1])
+
+
+def test_ends_far_away_do_not_blur_the_modes_near_the_top():
+    """Two modes 0.6 apart, and ends of ascents that went astray, hundreds away and far below."""
+    rng = np.random.default_rng(0)
+    modes = np.repeat([[-0.3, -0.9], [-0.9, -0.3]], 100, axis=0) + rng.normal(0, 1e-4, (200, 2))
+    astray = rng.normal(0, 300, (30, 2))
+    kept, hits = distinct(np.concatenate([modes, astray]), np.r_[np.zeros(200), np.full(30, -500.0)], 80)
+    np.testing.assert_array_equal(hits, [100, 100])
+    assert len(kept) == 2
+
+
+def test_a_plateau_does_not_blur_the_modes_beside_it():
+    """As in the mRNA posterior: two modes, each with a ridge on which ascents end anywhere."""
+    rng = np.random.default_rng(0)
+    modes = np.repeat([[1.0, 0.2], [0.2, 1.0]], 60, axis=0) + rng.normal(0, 1e-4, (120, 2))
+    ridge = np.c_[-rng.uniform(2, 30, 200), np.full(200, 0.2)]
+    x = np.concatenate([modes, ridge, ridge[:, ::-1]])
+    kept, hits = distinct(x, np.r_[np.zeros(120), np.full(400, -4.0)], 80)
+    assert np.sum(hits >= 60) == 2
+    assert {int(kept[0]) // 60, int(kept[1]) // 60} == {0, 1}
+
+
+def test_many_ends_of_one_mode_do_not_crowd_out_another():
+    """Convergence is not exact: the circle widens until the places are few."""
+    rng = np.random.default_rng(0)
+    x = np.r_[rng.normal(0, 1e-3, 1000), 1.0][:, None]
+    kept, _ = distinct(x, np.r_[np.zeros(1000), -10.0], 80)
+    assert len(kept) <= 80
+    assert 1000 in kept
+
+
+def test_what_the_modes_do_not_explain_is_looked_at_first():
+    """A narrow normal has a small basin; among many points those in it stand out, at whatever distance they are."""
+    rng = np.random.default_rng(0)
+    wide = Modes(np.zeros((1, 3)), np.zeros(1), np.eye(3)[None], np.ones(1, int))
+    narrow = np.array([6.0, -8.0, 0.0])
+    points, distance = scatter(rng, wide, np.zeros((1, 3)), 2**14)
+    heights = np.logaddexp(-0.5 * np.sum(points**2, axis=1), -0.5 * np.sum(((points - narrow) / 0.2) ** 2, axis=1))
+    excess = unexplained(wide, points, heights)
+    chosen = most_unexplained(excess, distance, 256)
+    assert len(np.unique(chosen)) == 256
+    in_basin = np.linalg.norm(points - narrow, axis=1) < 0.19 * np.linalg.norm(points, axis=1)
+    assert 3 <= in_basin.sum() <= 128
+    assert in_basin[chosen].sum() == in_basin.sum()
+
+
+def test_a_narrow_mode_is_found_from_one_start():
+    """Three normals in five dimensions, as a new user tried it: ascents alone miss the last."""
+    means = np.array([[0, 0, 0, 0, 0], [12.0, -10, 8, 0, 5], [-9, 9, 0, 15, -6]])
+    scales = np.array([[1.0, 1, 1, 1, 1], [3, 0.5, 2, 0.1, 1], [0.3, 0.3, 0.3, 0.3, 0.3]])
+
+    def log_density(x):
+        heights = jnp.log(jnp.array([0.5, 0.3, 0.2])) - jnp.sum(jnp.log(scales), axis=1)
+        return jax.nn.logsumexp(heights - 0.5 * jnp.sum(((x - means) / scales) ** 2, axis=1))
+
+    search = ModeSearch(pe.Target(log_density, np.zeros(5)), gradient=True)
+    search.programs = compile_once(*search.jobs)
+    found = [search.from_starts(jax.random.key(seed), np.zeros((1, 5))) for seed in range(6)]
+    assert sum(len(modes.x) == 3 for modes in found) >= 5
+    for modes in found:
+        for centre, covariance in zip(modes.x, modes.covariance, strict=True):
+            nearest = np.argmin(np.sum((means - centre) ** 2, axis=1))
+            np.testing.assert_allclose(centre, means[nearest], atol=0.02)
+            np.testing.assert_allclose(np.diagonal(covariance), scales[nearest] ** 2, rtol=0.02)
+
+
+def searched(log_density):
+    """Modes of a density in the plane, or the refusal."""
+    search = ModeSearch(pe.Target(log_density, np.zeros(2)), gradient=True)
+    search.programs = compile_once(*search.jobs)
+    return search.from_starts(jax.random.key(0), np.zeros((4, 2)))
+
+
+@pytest.mark.parametrize(
+    ("log_density", "names"),
+    [(lambda x: 0 * jnp.sum(x), "x[0], x[1]"), (lambda x: -0.5 * x[0] ** 2, "on x[1]")],
+    ids=["constant", "half"],
+)
+def test_what_nothing_depends_on_is_named(log_density, names):
+    with pytest.raises(ValueError, match="must depend on every parameter") as error:
+        searched(log_density)
+    assert_sentence(error, names, "prior or bounds")
+
+
+def test_a_box_is_not_taken_for_it():
+    """Nor is a slope that vanishes within rounding."""
+    searched(lambda x: jnp.where(jnp.all(jnp.abs(x) < 3), 0.0, -jnp.inf))
+    searched(lambda x: -0.5 * jnp.sum((x / jnp.array([1.0, 1e30])) ** 2))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_slope_without_end_has_no_mode():
+    assert searched(jnp.sum).is_empty
+
+
+def test_outside_the_support_nothing_is_to_be_explained():
+    here = Modes(np.zeros((1, 1)), np.zeros(1), np.ones((1, 1)), np.ones(1, int))
+    np.testing.assert_array_equal(
+        unexplained(here, np.array([[0.0], [1.0], [2.0]]), np.array([0.0, -np.inf, np.nan])), [0.0, -np.inf, -np.inf]
+    )
+
+
+def test_laplace_mass_of_a_normal_is_its_mass():
+    modes = Modes(np.zeros((1, 2)), np.zeros(1), np.diag([4.0, 0.25])[None], np.ones(1, int))
+    np.testing.assert_allclose(modes.log_mass, np.log(2 * np.pi))
