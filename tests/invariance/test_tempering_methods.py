@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
+from pseudo_extended.kernels import AbstractKernel
+from pseudo_extended.kernels.tempered import tempered_point
 from pseudo_extended.methods import annealed_importance, parallel_tempering, simulated_tempering
-from pseudo_extended.methods.path import move, path_state
 from pseudo_extended.precision import double_precision
 from pseudo_extended.testing import check_invariance
 
@@ -81,15 +82,23 @@ def start(method, path):
     return jax.jit(lambda: method.init(jax.random.key(0), path.target, jnp.zeros((1, 1))))()
 
 
-def stale(key, kernel, target, beta, state, parameters):
+MOVE = AbstractKernel.move_tempered
+
+
+def stale(kernel, key, target, beta, state, parameters):
     """The point moves, and what is known about it does not."""
-    new, info = move(key, kernel, target, beta, state, parameters)
+    new, info = MOVE(kernel, key, target, beta, state, parameters)
     return state._replace(position=new.position), info
 
 
-def too_hot(key, kernel, target, beta, state, parameters):
+def too_hot(kernel, key, target, beta, state, parameters):
     """The kernel sees another temperature."""
-    return move(key, kernel, target, 0.5 * beta, state, parameters)
+    return MOVE(kernel, key, target, 0.5 * beta, state, parameters)
+
+
+def plant(monkeypatch, module, name, bug):
+    """Of the kernel where the bug is in its move, else of the module of the method."""
+    monkeypatch.setattr(AbstractKernel if name == "move_tempered" else module, name, bug)
 
 
 # Parallel tempering: an exact state has an independent draw on every rung.
@@ -103,7 +112,7 @@ def run_parallel(path, betas, kernel, swaps):
         blank = start(method, path)
 
     def step(key, flat):
-        each = jax.vmap(lambda u: path_state(path.target, u, gradient=kernel.uses_gradient))(flat[:, None])
+        each = jax.vmap(lambda u: tempered_point(path.target, u, gradient=kernel.uses_gradient))(flat[:, None])
 
         def once(i, state):
             return method.step(jax.random.fold_in(key, i), path.target, blank._replace(state=state))[0]
@@ -155,13 +164,13 @@ def copies(swapped):
     [
         ("swap_acceptance", flipped),
         ("swap_order", copies),
-        ("move", stale),
+        ("move_tempered", stale),
         pytest.param("swap_acceptance", half_the_step, marks=pytest.mark.slow),
-        pytest.param("move", too_hot, marks=pytest.mark.slow),
+        pytest.param("move_tempered", too_hot, marks=pytest.mark.slow),
     ],
 )
 def test_a_bug_in_parallel_tempering_is_caught(name, bug, monkeypatch):
-    monkeypatch.setattr(parallel_tempering, name, bug)
+    plant(monkeypatch, parallel_tempering, name, bug)
     report = run_parallel(without_base(), WARM, pe.RandomWalk(), "even_odd")
     assert report.p_value < 1e-4, report
 
@@ -203,7 +212,7 @@ def run_simulated(path, betas, kernel):
         blank = start(method, path)
 
     def step(key, flat):
-        here = path_state(path.target, flat[:1], gradient=kernel.uses_gradient)
+        here = tempered_point(path.target, flat[:1], gradient=kernel.uses_gradient)
         state = blank.state._replace(path=here, level=flat[1].astype(int))
         state, _ = method.step(key, path.target, blank._replace(state=state))
         return jnp.stack([state.position[0], state.level.astype(float)])
@@ -242,13 +251,13 @@ def wrong_way_round(betas, delta, log_weight):
     ("name", "bug"),
     [
         ("level_log_probabilities", no_weights),
-        ("move", stale),
+        ("move_tempered", stale),
         pytest.param("level_log_probabilities", wrong_way_round, marks=pytest.mark.slow),
-        pytest.param("move", too_hot, marks=pytest.mark.slow),
+        pytest.param("move_tempered", too_hot, marks=pytest.mark.slow),
     ],
 )
 def test_a_bug_in_simulated_tempering_is_caught(name, bug, monkeypatch):
-    monkeypatch.setattr(simulated_tempering, name, bug)
+    plant(monkeypatch, simulated_tempering, name, bug)
     report = run_simulated(without_base(), WARM, pe.RandomWalk())
     assert report.p_value < 1e-4, report
 
@@ -278,7 +287,9 @@ def simulated_errors():
         blank = start(method, path)
 
     def draw(key, flat):
-        state = blank.state._replace(path=path_state(path.target, flat[:1], gradient=False), level=flat[1].astype(int))
+        state = blank.state._replace(
+            path=tempered_point(path.target, flat[:1], gradient=False), level=flat[1].astype(int)
+        )
         return method.points(path.target, method.step(key, path.target, blank._replace(state=state))[0])
 
     return weighted_errors(path, draw)
@@ -342,7 +353,7 @@ def test_annealed_walks_move():
 
 @pytest.mark.parametrize("bug", [stale, too_hot])
 def test_a_bug_in_annealed_importance_is_caught(bug, monkeypatch):
-    monkeypatch.setattr(annealed_importance, "move", bug)
+    plant(monkeypatch, annealed_importance, "move_tempered", bug)
     assert np.max(np.abs(annealed_errors(pe.RandomWalk()))) > 5
 
 

@@ -8,8 +8,8 @@ from scipy.special import logsumexp
 
 import pseudo_extended as pe
 from pseudo_extended.kernels import KernelParameters, initial_state
+from pseudo_extended.kernels.tempered import log_density_at, tempered_point
 from pseudo_extended.methods.level_weights import SWEEP, first_sums, leading_log_weight, level_log_weight, update_sums
-from pseudo_extended.methods.path import at_temperature, log_density_at, move, path_state
 from pseudo_extended.methods.simulated_tempering import level_log_probabilities
 from pseudo_extended.results import tempering
 from pseudo_extended.tempering.bands import band_betas, level_bands
@@ -122,24 +122,24 @@ class TestPath:
     @pytest.mark.parametrize("beta", [0.25, 1.0])
     def test_a_state_is_known_at_every_temperature(self, target, beta):
         """Against a fresh evaluation of log γ_β with its gradient."""
-        seen = at_temperature(path_state(target, jnp.asarray(self.u), gradient=True), jnp.asarray(beta))
-        expected = initial_state(log_density_at(target, jnp.asarray(beta)), jnp.asarray(self.u), gradient=True)
-        for one, other in zip(seen, expected, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-12)
+        point, beta = tempered_point(target, jnp.asarray(self.u), gradient=True), jnp.asarray(beta)
+        expected = initial_state(log_density_at(target, beta), jnp.asarray(self.u), gradient=True)
+        np.testing.assert_allclose(point.log_density(beta), expected.log_density, rtol=1e-12)
+        np.testing.assert_allclose(point.gradient(beta), expected.gradient, rtol=1e-12)
 
     def test_at_zero_it_is_the_base_even_where_the_target_vanishes(self):
         target = pe.Target(lambda x: jnp.where(x[0] > 0, -x[0], -jnp.inf), np.ones(1), base=pe.Normal())
-        state = at_temperature(path_state(target, jnp.array([-1.0]), gradient=False), jnp.asarray(0.0))
-        np.testing.assert_allclose(state.log_density, -0.5 - 0.5 * np.log(2 * np.pi))
+        point = tempered_point(target, jnp.array([-1.0]), gradient=False)
+        np.testing.assert_allclose(point.log_density(jnp.asarray(0.0)), -0.5 - 0.5 * np.log(2 * np.pi))
 
     @pytest.mark.parametrize("target", [NORMAL, WITH_BASE], ids=["no base", "base"])
     @pytest.mark.parametrize("step_size", [0.3, 50.0], ids=["moves", "stays"])
     def test_a_move_keeps_both_parts_right(self, target, step_size):
-        kernel, state = pe.HMC(2), path_state(target, jnp.asarray(self.u), gradient=True)
+        kernel, state = pe.HMC(2), tempered_point(target, jnp.asarray(self.u), gradient=True)
         parameters = KernelParameters(jnp.array([step_size]), jnp.ones(2))
-        new, info = move(jax.random.key(0), kernel, target, jnp.asarray(0.4), state, parameters)
+        new, info = kernel.move_tempered(jax.random.key(0), target, jnp.asarray(0.4), state, parameters)
         assert bool(jnp.all(new.position == state.position)) == (step_size == 50.0)
-        expected = path_state(target, new.position, gradient=True)
+        expected = tempered_point(target, new.position, gradient=True)
         for one, other in zip(new, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
         assert int(info.num_evaluations) == 2 + (target.base is not None)

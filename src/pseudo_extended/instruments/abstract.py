@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.target import PathPoint, Target
+from pseudo_extended.target.path import tempered_terms as tempered_terms
 
 
 class Terms(NamedTuple):
@@ -60,17 +61,6 @@ class AbstractStaticInstrument(AbstractInstrument):
         """Nothing to start."""
         del key, num_particles
         return jnp.zeros(0)
-
-
-def tempered_terms(
-    path: PathPoint, beta: Float[Array, "*particle"]
-) -> tuple[Float[Array, "*particle"], Float[Array, "*particle"]]:
-    """log γ_β and log(γ / γ_β) = (1 - β) Δ of each pseudo-sample.
-
-    At β = 0 the path is its base, also where the target vanishes and Δ = -inf: 0 · (-inf) is 0 here.
-    """
-    scaled = jnp.where(beta == 0, 0.0, beta * jnp.where(beta == 0, 0.0, path.delta))
-    return path.log_base + scaled, (1 - beta) * path.delta
 
 
 def refuse_improper(what: str, smallest_beta: float, target: Target) -> None:

@@ -13,3 +13,6 @@ from pseudo_extended.kernels.hamiltonian import HMC as HMC
 from pseudo_extended.kernels.hamiltonian import MALA as MALA
 from pseudo_extended.kernels.hamiltonian import NUTS as NUTS
 from pseudo_extended.kernels.random_walk import RandomWalk as RandomWalk
+from pseudo_extended.kernels.tempered import TemperedPoint as TemperedPoint
+from pseudo_extended.kernels.tempered import log_density_at as log_density_at
+from pseudo_extended.kernels.tempered import tempered_point as tempered_point

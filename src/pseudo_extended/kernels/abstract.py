@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
+from pseudo_extended.kernels.tempered import TemperedPoint, log_density_at, tempered_point
+from pseudo_extended.target import Target
+
 LogDensity = Callable[[Float[Array, " dim"]], Float[Array, ""]]
 
 
@@ -58,6 +61,31 @@ class AbstractKernel(eqx.Module):
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
     ) -> tuple[KernelState, KernelInfo]:
         """Move once."""
+
+    def move_tempered(
+        self,
+        key: Key[Array, ""],
+        target: Target,
+        beta: Float[Array, ""],
+        point: TemperedPoint,
+        parameters: KernelParameters,
+    ) -> tuple[TemperedPoint, KernelInfo]:
+        """Move a tempered point once at the inverse temperature β; every tempering method moves its points by this.
+
+        A step returns log γ_β and not its two parts. Without a base there is one part, so nothing is evaluated again;
+        with a base the end of the step is, once, and counted. A kernel that carries the two parts itself can override
+        this and save that evaluation.
+        """
+        start = KernelState(point.position, point.log_density(beta), point.gradient(beta))
+        new, info = self.step(key, log_density_at(target, beta), start, parameters)
+        if target.base is not None:
+            moved = tempered_point(target, new.position, gradient=self.uses_gradient)
+            return moved, info._replace(num_evaluations=info.num_evaluations + 1)
+        grad_delta = None if new.gradient is None else new.gradient / beta
+        moved = TemperedPoint(new.position, point.log_base, new.log_density / beta, point.grad_base, grad_delta)
+        # What did not move keeps its Δ to the bit: multiplying and dividing by β again and again would let it drift.
+        stayed = jnp.all(new.position == point.position)
+        return jax.tree.map(lambda before, after: jnp.where(stayed, before, after), point, moved), info
 
 
 def initial_state(log_density: LogDensity, position: Float[Array, " dim"], *, gradient: bool) -> KernelState:

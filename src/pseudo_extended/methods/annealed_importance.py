@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelParameters
+from pseudo_extended.kernels.tempered import TemperedPoint, tempered_point
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
-from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
 from pseudo_extended.target import Target
 from pseudo_extended.tempering.bands import band_betas, level_bands
@@ -23,7 +23,7 @@ from pseudo_extended.warmup import Stage, WindowedWarmup
 class WalkEnd(NamedTuple):
     """The end of a walk."""
 
-    path: PathState
+    path: TemperedPoint
     log_weight: Float[Array, ""]
 
     @property
@@ -117,14 +117,14 @@ class AnnealedImportance(AbstractMethod):
             kernels = start_rungs(key, self.kernel, self.warmup, target, centres, x[0])
         else:
             kernels = fixed_rungs(self.kernel, self.warmup, jnp.asarray(self.step_size), x.shape[1])
-        state = WalkEnd(path_state(target, x[0], gradient=self.kernel.uses_gradient), jnp.zeros(()))
+        state = WalkEnd(tempered_point(target, x[0], gradient=self.kernel.uses_gradient), jnp.zeros(()))
         return Chain(state, kernels, jax.vmap(self.warmup.start)(kernels))
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[WalkEnd, Walk]:
         """A whole walk; nothing of the last one is left."""
         key_base, key_walk = jax.random.split(key)
         betas = jnp.asarray(self.betas)
-        start = path_state(target, target.draw_base(key_base), gradient=self.kernel.uses_gradient)
+        start = tempered_point(target, target.draw_base(key_base), gradient=self.kernel.uses_gradient)
         zero, false = jnp.zeros(chain.parameters.step_size.shape), jnp.asarray(False)
         position = jnp.zeros((self.num_bands, target.dim))
 
@@ -133,7 +133,7 @@ class AnnealedImportance(AbstractMethod):
             band = jnp.asarray(self.bands)[k - 1]
             parameters = KernelParameters(*(part[band] for part in chain.parameters))
             log_weight = log_weight + (betas[k] - betas[k - 1]) * path.delta
-            path, info = move(jax.random.fold_in(key_walk, k), self.kernel, target, betas[k], path, parameters)
+            path, info = self.kernel.move_tempered(jax.random.fold_in(key_walk, k), target, betas[k], path, parameters)
             ran = ~jnp.isnan(info.acceptance_rate)
             walk = Walk(
                 walk.position.at[band].set(path.position),
@@ -179,7 +179,7 @@ class AnnealedImportance(AbstractMethod):
         """The end of the walk, with w as the importance of the draw."""
         del target
         terms = {"evidence_top": state.log_weight[None], "evidence_bottom": jnp.zeros(1)}
-        statistics = {"lp": log_target(state.path)} | terms
+        statistics = {"lp": state.path.log_target} | terms
         return WeightedPoints(state.position[None], jnp.zeros(1), statistics, state.log_weight)
 
     def report(self, info: Walk) -> StepInfo:

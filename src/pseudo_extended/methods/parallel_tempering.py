@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelParameters, RandomWalk
+from pseudo_extended.kernels.tempered import TemperedPoint, tempered_point
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
-from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
 from pseudo_extended.target import Target
 from pseudo_extended.tempering.schedule import check_ladder, checked_betas
@@ -24,7 +24,7 @@ from pseudo_extended.warmup import Adaptation, Stage, WindowedWarmup
 class Replicas(NamedTuple):
     """One point for each rung, the hottest first, and what the last step did."""
 
-    path: PathState
+    path: TemperedPoint
     replica: Int[Array, " rung"]
     """Which replica sits on each rung: a replica keeps its number when it is swapped."""
     odd: Bool[Array, ""]
@@ -171,7 +171,7 @@ class ParallelTempering(AbstractMethod):
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Every rung at the one given point."""
         betas, first = jnp.asarray(self.betas), self._num_drawn(target)
-        one = path_state(target, x[0], gradient=self.kernel.uses_gradient)
+        one = tempered_point(target, x[0], gradient=self.kernel.uses_gradient)
         path = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (betas.size, *leaf.shape)), one)
         replicas = Replicas(path, jnp.arange(betas.size), jnp.asarray(False), jnp.zeros(betas.size - 1), betas)
         if self.step_size is None:
@@ -235,7 +235,7 @@ class ParallelTempering(AbstractMethod):
         del target
         path = state.path
         statistics = {
-            "lp": log_target(path)[-1],
+            "lp": path.log_target[-1],
             "beta": state.betas,
             "delta": path.delta,
             "replica": state.replica,
@@ -270,16 +270,18 @@ class ParallelTempering(AbstractMethod):
         key_base: Key[Array, ""],
         key_kernels: Key[Array, ""],
         target: Target,
-        path: PathState,
+        path: TemperedPoint,
         parameters: LadderParameters,
-    ) -> tuple[PathState, Moves]:
+    ) -> tuple[TemperedPoint, Moves]:
         first = self._num_drawn(target)
         betas, kernels = parameters.betas[first:], KernelParameters(*parameters[:2])
         keys = jax.random.split(key_kernels, betas.size)
         rest = jax.tree.map(lambda leaf: leaf[first:], path)
-        moved, info = jax.vmap(lambda key, *rung: move(key, self.kernel, target, *rung))(keys, betas, rest, kernels)
+        moved, info = jax.vmap(lambda key, *rung: self.kernel.move_tempered(key, target, *rung))(
+            keys, betas, rest, kernels
+        )
         if first:
-            drawn = path_state(target, target.draw_base(key_base), gradient=self.kernel.uses_gradient)
+            drawn = tempered_point(target, target.draw_base(key_base), gradient=self.kernel.uses_gradient)
             moved = jax.tree.map(lambda one, others: jnp.concatenate([one[None], others]), drawn, moved)
         return moved, Moves(info, jnp.asarray(first))
 

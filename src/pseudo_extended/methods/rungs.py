@@ -14,9 +14,9 @@ from pseudo_extended.kernels import (
     KernelParameters,
     KernelState,
     initial_state,
+    log_density_at,
     unit_parameters,
 )
-from pseudo_extended.methods.path import log_density_at
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Adaptation, Stage, WindowedWarmup, first_step_size
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelParameters
+from pseudo_extended.kernels.tempered import TemperedPoint, tempered_point
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.level_weights import (
     LevelSums,
@@ -19,7 +20,6 @@ from pseudo_extended.methods.level_weights import (
     level_log_weight,
     update_sums,
 )
-from pseudo_extended.methods.path import PathState, log_target, move, path_state
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
 from pseudo_extended.target import Target
 from pseudo_extended.tempering.bands import band_betas, level_bands
@@ -30,7 +30,7 @@ from pseudo_extended.warmup import Adaptation, Stage, WindowedWarmup
 class TemperedState(NamedTuple):
     """A point, its level on the ladder, and what the end levels say about it."""
 
-    path: PathState
+    path: TemperedPoint
     level: Int[Array, ""]
     moved_at: Int[Array, ""]
     """The level of the last move, which came before the level was drawn."""
@@ -137,7 +137,7 @@ class SimulatedTempering(AbstractMethod):
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """At the given point, on a level from its conditional, with weights that make all levels equally likely."""
         key_step, key_level = jax.random.split(key)
-        path = path_state(target, x[0], gradient=self.kernel.uses_gradient)
+        path = tempered_point(target, x[0], gradient=self.kernel.uses_gradient)
         sums = first_sums(jnp.asarray(self.betas), path.delta)
         log_weight = level_log_weight(sums) if self.log_weights is None else jnp.asarray(self.log_weights)
         if self.step_size is None:
@@ -157,11 +157,11 @@ class SimulatedTempering(AbstractMethod):
         kernel = KernelParameters(parameters.step_size[band], parameters.inverse_mass[band])
         beta = jnp.asarray(self.betas)[level]
 
-        def by_kernel() -> tuple[PathState, KernelInfo]:
-            return move(key_move, self.kernel, target, beta, chain.state.path, kernel)
+        def by_kernel() -> tuple[TemperedPoint, KernelInfo]:
+            return self.kernel.move_tempered(key_move, target, beta, chain.state.path, kernel)
 
-        def from_base() -> tuple[PathState, KernelInfo]:
-            drawn = path_state(target, target.draw_base(key_move), gradient=self.kernel.uses_gradient)
+        def from_base() -> tuple[TemperedPoint, KernelInfo]:
+            drawn = tempered_point(target, target.draw_base(key_move), gradient=self.kernel.uses_gradient)
             false, did_not_run = jnp.asarray(False), jnp.full(self.kernel.target_acceptance.shape, jnp.nan)
             return drawn, KernelInfo(did_not_run, false, false, jnp.asarray(1))
 
@@ -207,7 +207,7 @@ class SimulatedTempering(AbstractMethod):
         """The point, with P(β = 1 | x) as the importance of the draw."""
         del target
         statistics = {
-            "lp": log_target(state.path),
+            "lp": state.path.log_target,
             "level": state.level,
             "beta": jnp.asarray(self.betas)[state.level],
         }
@@ -228,7 +228,7 @@ class SimulatedTempering(AbstractMethod):
         return f"simulated tempering {type(self.kernel).__name__}, {self.betas.size} temperatures"
 
     def _with_level(
-        self, key: Key[Array, ""], path: PathState, moved_at: Int[Array, ""], log_weight: Float[Array, " level"]
+        self, key: Key[Array, ""], path: TemperedPoint, moved_at: Int[Array, ""], log_weight: Float[Array, " level"]
     ) -> TemperedState:
         """A level from its conditional, P(k | x)."""
         log_level = level_log_probabilities(jnp.asarray(self.betas), path.delta, log_weight)
