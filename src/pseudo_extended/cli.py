@@ -111,6 +111,11 @@ def info(store: StorePath) -> None:
     is_finished = has_enough(manifest.get("stopped", "running"))
     typer.echo(f"state: {'finished' if is_finished else state}")
     typer.echo(f"made with {versions} on {manifest['machine']}")
+    evidence = manifest.get("evidence")
+    if evidence is not None:
+        typer.echo(f"log evidence: {evidence['log_evidence']:.3f} ± {evidence['log_evidence_error']:.3f}", nl=False)
+        doubts = evidence["log_evidence_doubts"]
+        typer.echo(f", NOT TO BE TRUSTED ({', '.join(doubts.split())})" if doubts else "")
     for sentence in (*manifest.get("notes", ()), *opened.broken):
         typer.echo(sentence)
 

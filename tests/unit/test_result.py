@@ -145,7 +145,7 @@ class TestTables:
         assert "2 chains × 100 draws × 3 weighted points, seed 5" in text
         assert "theta[Choate, 2001]" in text
         for sentence in result.warnings:
-            assert f"! {sentence}" in text
+            assert f"! {sentence.line()}" in text
         assert "log evidence" not in text
 
     def test_repr_has_the_evidence(self, result):

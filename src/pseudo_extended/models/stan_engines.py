@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Float
 
+from pseudo_extended.messages import kinds
 from pseudo_extended.models import pystan_services
 from pseudo_extended.optional import require
 
@@ -59,7 +60,7 @@ class StanEngine(ABC):
 class PystanEngine(StanEngine):
     """A program compiled by PyStan. Its density drops constants, so evidence is known up to one."""
 
-    doubts = ("PyStan's module drops constants of the density: log_evidence is off by an unknown constant.",)
+    doubts = (kinds.UNKNOWN_CONSTANT(),)
 
     def __init__(self, program: str, data: Mapping[str, Any]):
         super().__init__()

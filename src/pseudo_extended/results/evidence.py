@@ -1,11 +1,16 @@
 """The evidence from the terms that a method records: log Z = Σ_factors log mean exp(top) - log mean exp(bottom)."""
 
+from typing import NamedTuple
+
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
+from scipy.special import chdtrc, logsumexp, ndtr, stdtrit
 
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.series import effective_sample_size, standard_error
+
+DISAGREEMENT = 1e-3
+"""Chains disagree if they are further apart than in one of so many cases."""
 
 Terms = Float[np.ndarray, "chain draw factor"]
 
@@ -22,6 +27,8 @@ def log_evidence(top: Terms, bottom: Terms) -> Estimate:
     the mean of one series, to which all factors add: correlations between factors and between draws count in it, and
     so do differences between chains. `ess` is the effective number of draws of that series.
 
+    Where the chains disagree more than these errors allow, the error is that of the spread of the chains instead.
+
     >>> rng = np.random.default_rng(0)
     >>> log_weight = rng.normal(-0.5, 1.0, size=(4, 1000, 1))  # E exp = 1
     >>> estimate = log_evidence(log_weight, np.zeros_like(log_weight))
@@ -31,7 +38,52 @@ def log_evidence(top: Terms, bottom: Terms) -> Estimate:
     log_top, series_top = _log_mean_of_products(top)
     log_bottom, series_bottom = _log_mean_of_products(bottom)
     series = series_top - series_bottom
-    return Estimate(log_top - log_bottom, float(standard_error(series)), float(effective_sample_size(series)))
+    error, ess = float(standard_error(series)), float(effective_sample_size(series))
+    raised = compare_chains(top, bottom).raised
+    if raised > error:
+        error, ess = raised, ess * (error / raised) ** 2
+    return Estimate(log_top - log_bottom, error, ess)
+
+
+class Agreement(NamedTuple):
+    """What each chain alone says of the evidence."""
+
+    values: Float[np.ndarray, " chain"]
+    within: float
+    """The error of their mean if they agree, from the error of each."""
+    p_value: float
+    """How likely chains that agree would be so far apart; 1 for a single chain."""
+    between: float
+    """The error of their mean from how far they are apart, with Student's factor for so few."""
+
+    @property
+    def raised(self) -> float:
+        """The error to state, if the chains disagree; else 0."""
+        return self.between if self.p_value < DISAGREEMENT else 0.0
+
+
+def compare_chains(top: Terms, bottom: Terms) -> Agreement:
+    """log Z from each chain alone, and whether they agree.
+
+    An error that was estimated within a chain from n effective draws is itself known to a factor of 1 ± 1/√(2n), but
+    not whether that chain has seen everything; how far chains are apart tells that, if some of them have.
+    """
+    number = len(top)
+    values, errors = np.zeros(number), np.zeros(number)
+    for chain in range(number):
+        log_top, series_top = _log_mean_of_products(top[chain : chain + 1])
+        log_bottom, series_bottom = _log_mean_of_products(bottom[chain : chain + 1])
+        values[chain], errors[chain] = log_top - log_bottom, float(standard_error(series_top - series_bottom))
+    if number < 2 or not np.all(np.isfinite(values)):
+        return Agreement(values, float(np.mean(errors)), 1.0, 0.0)
+    errors = np.nan_to_num(errors, nan=0.0)
+    within = float(np.sqrt(np.sum(errors**2)) / number)
+    spread = float(np.std(values, ddof=1) / np.sqrt(number))
+    if spread <= 1e-12 * (1 + np.max(np.abs(values))):
+        return Agreement(values, within, 1.0, spread)
+    excess = (spread / within) ** 2 * (number - 1) if within > 0 else np.inf
+    factor = stdtrit(number - 1, ndtr(1.0))
+    return Agreement(values, within, float(chdtrc(number - 1, excess)), float(factor * spread))
 
 
 def _log_mean_of_products(terms: Terms) -> tuple[float, Float[np.ndarray, "chain draw"]]:

@@ -6,8 +6,7 @@ import jax
 import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float
-from scipy.special import logsumexp
-from scipy.stats import chi2
+from scipy.special import chdtri, logsumexp
 
 from pseudo_extended.results.laplace import approximate
 
@@ -77,5 +76,5 @@ def _mass_near(result: "Result", place: Float[np.ndarray, " d"], covariance: Flo
     """The share of the weights in the middle of a normal, over the part of a normal that lies there."""
     root = np.linalg.inv(np.linalg.cholesky(covariance))
     away = np.sum(((result.unconstrained - place) @ root.T) ** 2, axis=-1)
-    near = away < chi2.ppf(CORE, len(place))
+    near = away < chdtri(len(place), 1 - CORE)  # the quantile of chi-squared
     return float(np.sum(result.weights[near]) / np.sum(result.weights) / CORE)

@@ -11,14 +11,16 @@ import pandas as pd
 from jaxtyping import Float, Int, PyTree
 
 from pseudo_extended import checks
+from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.pilot.report import PilotReport
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results import estimates, exports, plots
-from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
+from pseudo_extended.results.doubts import AGAINST_EVIDENCE, diagnose_result, evidence_in_words, notes_on_search
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
 from pseudo_extended.results.finding import find_modes
 from pseudo_extended.results.markup import result_html
+from pseudo_extended.results.mode_warnings import diagnose_modes
 from pseudo_extended.results.modes import Modes
 from pseudo_extended.results.restriction import restrict
 from pseudo_extended.results.series import r_hat
@@ -26,7 +28,6 @@ from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.results.summary import summarise
 from pseudo_extended.results.to_arviz import result_to_arviz
 from pseudo_extended.results.travel import Travel, travel
-from pseudo_extended.results.travel import sentences as travel_sentences
 from pseudo_extended.target import Target
 from pseudo_extended.target.labels import coordinates
 from pseudo_extended.target.views import map_in_batches
@@ -218,23 +219,30 @@ class Result:
         """
         return summarise(self, self._r_hat, var_names, filter_vars, hdi_prob, round_to)
 
+    @property
+    def warnings(self) -> tuple[Message, ...]:
+        """Sentences about what went wrong, or nothing; each has a `code`, which docs/warnings.md explains.
+
+        What only the modes tell, such as one without draws, is among them once `modes()` was called, as it is when the
+        result is printed.
+        """
+        modes = next(iter(self._modes.values()), None)
+        of_modes = () if modes is None else diagnose_modes(modes, self.weights)
+        return (*self._warnings_of_draws, *of_modes)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages: `warnings`, and after them what is for information, `notes` among it."""
+        return (*self.warnings, *(recall(note, kinds.NOTE) for note in self.notes), *notes_on_search(self))
+
     @cached_property
-    def warnings(self) -> tuple[str, ...]:
-        """Sentences about what went wrong, or nothing."""
-        ess = estimates.mean(self.coordinates, self.weights).ess
-        within = normalise(self.log_weights)
-        found = diagnose(self.unconstrained, within, self.statistics, self._r_hat, ess, self.labels)
-        if self.log_importance is not None:
-            found += diagnose_importance(self.log_importance)
-        if self.travel is not None:
-            found += travel_sentences(self.travel, self.num_draws)
-        found += diagnose_evidence(self.statistics)
-        how = None if self.stopped is None else StopReason(self.stopped).sentence
-        if how is not None:
-            found.insert(0, f"{how}: {self.num_draws * self.thinned} draws of each chain were kept.")
-        if self.thinned > 1:
-            found.insert(0, f"one draw in {self.thinned} of {self.store} is in this result; the store has all.")
-        return (*self.doubts, *found)
+    def _warnings_of_draws(self) -> tuple[Message, ...]:
+        return diagnose_result(self, self.coordinates, self._r_hat, self.labels)
+
+    @property
+    def evidence_doubts(self) -> tuple[Message, ...]:
+        """The warnings for which `log_evidence` must not be trusted: none, if it may be."""
+        return tuple(message for message in self.warnings if message.code in AGAINST_EVIDENCE)
 
     @cached_property
     def travel(self) -> Travel | None:
@@ -341,12 +349,12 @@ class Result:
             .map(lambda number: f"{number:.4g}")
             .to_string(max_rows=20),
         ]
-        if "evidence_top" in self.statistics:
-            lines.append(f"log evidence: {self.log_evidence.value:.3f} ± {self.log_evidence.standard_error:.3f}")
         modes = self._shown_modes()
+        if "evidence_top" in self.statistics:
+            lines.append(evidence_in_words(self.log_evidence, self.evidence_doubts))
         if modes is not None and len(modes) > 1:
             lines += modes.lines()
-        return "\n".join([*lines, *(f"! {sentence}" for sentence in self.warnings)])
+        return "\n".join([*lines, *(f"! {message.line()}" for message in self.warnings)])
 
     _repr_html_ = result_html
 

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from pseudo_extended import checks
 from pseudo_extended.results import estimates
+from pseudo_extended.results.doubts import evidence_attributes
 from pseudo_extended.results.intervals import narrowest_interval
 from pseudo_extended.results.selection import chosen_labels, select, values_of
 
@@ -54,6 +55,8 @@ def summarise(
     if round_to is not None:
         table = table.round(checks.integer("round_to", round_to, minimum=0))
     table.attrs["warnings"] = list(result.warnings)
+    if "evidence_top" in result.statistics:
+        table.attrs["log_evidence"] = evidence_attributes(result.log_evidence, result.evidence_doubts)
     return table
 
 

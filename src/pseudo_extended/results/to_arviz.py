@@ -9,6 +9,7 @@ import numpy as np
 from pseudo_extended import checks
 from pseudo_extended.optional import require
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.results.doubts import evidence_attributes
 from pseudo_extended.target import Target
 from pseudo_extended.target.labels import made_up_axes
 from pseudo_extended.target.views import Facts, map_in_batches
@@ -54,18 +55,23 @@ def result_to_arviz(result: "Result", *, seed: int, log_likelihood: bool, prior:
         arrays = {} if facts is None else dict(getattr(facts, name))
         if arrays and facts is not None:
             groups[name] = Group(arrays, _axes(arrays, facts.dims, 0), ())
-    attributes = {
+    attributes: dict[str, str | float] = {
         "inference_library": "pseudo_extended",
         "sampling_method": result.method,
         "seed": str(result.seed),
         "note": "posterior is resampled from weighted points; the weights are sample_stats.log_weight",
     }
+    if "evidence_top" in result.statistics:
+        attributes |= evidence_attributes(result.log_evidence, result.evidence_doubts)
+    attributes["warnings"] = "\n".join(message.line() for message in result.warnings)
     if facts is not None:
         attributes["modeling_interface"] = facts.origin
     return build_arviz(groups, dict(target.shown_coords) | dict({} if facts is None else facts.coords), attributes)
 
 
-def build_arviz(groups: Mapping[str, Group], coords: Mapping[str, Sequence[Any]], attributes: Mapping[str, str]) -> Any:
+def build_arviz(
+    groups: Mapping[str, Group], coords: Mapping[str, Sequence[Any]], attributes: Mapping[str, str | float]
+) -> Any:
     """An ArviZ object with the given groups.
 
     The datasets are made here: ArviZ's `from_dict` differs between the lines, and gives a parameter the axes of a
@@ -162,7 +168,7 @@ def _axes(
     }
 
 
-def _dataset(group: Group, coords: Mapping[str, Sequence[Any]], attributes: Mapping[str, str]) -> Any:
+def _dataset(group: Group, coords: Mapping[str, Sequence[Any]], attributes: Mapping[str, str | float]) -> Any:
     variables = {name: ((*group.leading, *group.dims[name]), values) for name, values in group.arrays.items()}
     sizes = {axis: size for axes, values in variables.values() for axis, size in zip(axes, values.shape, strict=True)}
     used = {

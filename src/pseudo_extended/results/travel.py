@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Bool, Float, Int
 
+from pseudo_extended.messages import Message, kinds
 from pseudo_extended.results.markup import travel_html
 
 Betas = Float[np.ndarray, "chain draw particle"]
@@ -77,35 +78,22 @@ def count_round_trips(ends: Int[np.ndarray, "chain draw traveller"]) -> Int[np.n
     return trips
 
 
-def sentences(found: Travel, num_draws: int) -> list[str]:
+def diagnose_travel(found: Travel, num_draws: int) -> list[Message]:
     """What a user should know about it; of the worst chain, because good ones do not make up for it."""
     said = []
     stuck = np.flatnonzero(found.switch_rates == 0)
     if stuck.size:
-        said.append(
-            f"one and the same pseudo-sample carried the target in every draw{_of_chains(stuck, found)}: nothing that "
-            "the others found has reached it; warm up for longer, or give the target a base that is closer to it."
-        )
+        said.append(kinds.NO_SWITCH(of=_of_chains(stuck, found)))
     cold = np.flatnonzero(found.lowest_betas > 0.3)
     if cold.size:
-        said.append(
-            f"the temperature never went below {found.lowest_betas.max():.2g}{_of_chains(cold, found)}: barriers that "
-            "need more heat were never crossed; lower beta_min, or warm up for longer."
-        )
+        said.append(kinds.NEVER_HOT(beta=found.lowest_betas.max(), of=_of_chains(cold, found)))
     fewest = int(np.argmin(found.round_trips))
     if not stuck.size and found.round_trips[fewest] < 10:
-        said.append(
-            f"the pseudo-samples of chain {fewest} made {found.round_trips[fewest]} round trips between the hot end of "
-            f"the path and the target in {num_draws} draws; below 10 a chain the mass of modes far apart is uncertain, "
-            "whatever the errors say: run longer."
-        )
+        said.append(kinds.FEW_ROUND_TRIPS(chain=fewest, trips=found.round_trips[fewest], draws=num_draws))
     accepted, beta = (found.by_temperature[name].to_numpy() for name in ("move_acceptance", "beta"))
     worst = int(np.argmin(accepted))
     if accepted[worst] < 0.2:
-        said.append(
-            f"only {accepted[worst]:.0%} of the local moves were accepted at β around {beta[worst]:.2g}: the step size "
-            "did not settle there; warm up for longer."
-        )
+        said.append(kinds.LOCAL_MOVES_REJECTED(rate=accepted[worst], beta=beta[worst]))
     return said
 
 

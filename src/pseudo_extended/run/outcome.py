@@ -6,7 +6,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from pseudo_extended.messages import Message, kinds
 from pseudo_extended.results import estimates
+from pseudo_extended.results.doubts import evidence_for_store
 from pseudo_extended.results.result import Evaluations, Result
 from pseudo_extended.results.series import r_hat
 from pseudo_extended.results.stop_reason import StopReason
@@ -26,7 +28,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
     found = recorder.collect(ended.most)
     store = job.store
     doubts = (*job.doubts, *complaints(job.target), *_unmet(job, found, ended))
-    return Result(
+    result = Result(
         target=job.target,
         unconstrained=found.x,
         log_weights=found.log_weight,
@@ -44,9 +46,12 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         pilot=ready.report,
         evaluations=count_evaluations(ready, recorder.warmup_evaluations, found),
     )
+    if store is not None and ended.stopped != "running":
+        store.write(evidence=evidence_for_store(result))
+    return result
 
 
-def _unmet(job: Job, found: Collected, ended: Ended) -> list[str]:
+def _unmet(job: Job, found: Collected, ended: Ended) -> list[Message]:
     """A sentence if the run was to go on until it was good enough, and is not."""
     draws = job.draws
     if draws.target_ess is None or ended.stopped in (StopReason.ENOUGH, StopReason.RUNNING):
@@ -54,11 +59,9 @@ def _unmet(job: Job, found: Collected, ended: Ended) -> list[str]:
     missing = shortfalls(found, draws)
     if not missing:
         return []
-    if draws.max_r_hat is None:
-        limit = "the run ended before" if ended.stopped else f"draws = {draws.draws} were not enough: give more"
-        return [f"target_ess = {draws.target_ess:g} was not reached, {missing[0]}: {limit}."]
+        return [kinds.ESS_NOT_REACHED(wanted=draws.target_ess, missing=missing[0], limit=limit)]
     limit = "the run ended" if ended.stopped else f"the run ended at its limit of {draws.draws} draws a chain"
-    return [f"{limit} before its estimates were good: {'; '.join(missing)}. Give draws= for a longer run."]
+    return [kinds.NOT_GOOD_ENOUGH(limit=limit, missing="; ".join(missing))]
 
 
 def shortfalls(found: Collected, draws: Draws) -> list[str]:

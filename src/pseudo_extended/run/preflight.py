@@ -9,18 +9,19 @@ import numpy as np
 from jax.experimental import checkify
 from jaxtyping import Array, Float
 
+from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.target import Target
 from pseudo_extended.target.host import no_gradient, said
 
 
-def check_densities(target: Target, method: AbstractMethod) -> list[str]:
+def check_densities(target: Target, method: AbstractMethod) -> list[Message]:
     """Refuse a density that is not one float, or that the method cannot use; sentences about what is only doubtful."""
     for function in target.host_functions:
         function.forget()
         if method.needs_gradient and not function.is_differentiable:
             raise TypeError(no_gradient(function.name))
-    doubts = [] if target.view is None else list(target.view.facts.doubts)
+    doubts = [] if target.view is None else [recall(doubt, kinds.DOUBT) for doubt in target.view.facts.doubts]
     parts = {"log_density": target.log_density, "log_likelihood": target.log_likelihood}
     parts["base" if target.log_likelihood is None else "log_prior"] = getattr(target.base, "function", None)
     for name, function in parts.items():
@@ -29,7 +30,7 @@ def check_densities(target: Target, method: AbstractMethod) -> list[str]:
     return doubts
 
 
-def _check_density(target: Target, name: str, function: Callable[[Any], Any]) -> list[str]:
+def _check_density(target: Target, name: str, function: Callable[[Any], Any]) -> list[Message]:
     try:
         dtype = target.check_density(name, function)
     except Exception as error:
@@ -38,11 +39,11 @@ def _check_density(target: Target, name: str, function: Callable[[Any], Any]) ->
         raise
     doubts = _index_out_of_bounds(target, name, function)
     if dtype != jnp.float64:
-        doubts.append(f"{name} returns {dtype}: it is computed in low precision somewhere, which limits step sizes.")
+        doubts.append(kinds.LOW_PRECISION(name=name, dtype=dtype))
     return doubts
 
 
-def _index_out_of_bounds(target: Target, name: str, function: Callable[[Any], Any]) -> list[str]:
+def _index_out_of_bounds(target: Target, name: str, function: Callable[[Any], Any]) -> list[Message]:
     """JAX reads the nearest entry where an index is out of bounds, and says nothing: indices that count from 1 show so.
 
     A doubt and no refusal, because some write code that relies on it. Writing out of bounds is not looked at: JAX does
@@ -60,10 +61,10 @@ def _index_out_of_bounds(target: Target, name: str, function: Callable[[Any], An
     if error is None or "scatter" in getattr(error, "prim", ""):
         return []
     found = str(error).split("(`")[0].strip().rstrip(".")
-    return [f"{name} indexes out of bounds, where JAX takes the nearest entry: {found}. Indices count from 0."]
+    return [kinds.INDEX_OUT_OF_BOUNDS(name=name, found=found)]
 
 
-def complaints(target: Target) -> list[str]:
+def complaints(target: Target) -> list[Message]:
     """Sentences about functions that raised on the way."""
     return [sentence for function in target.host_functions for sentence in function.complaints()]
 

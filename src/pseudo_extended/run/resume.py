@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from pseudo_extended import checks
+from pseudo_extended.messages import Message, kinds
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.models.dispatch import library_target
 from pseudo_extended.precision import in_double_precision
@@ -242,7 +243,7 @@ def _stored_method(store: Store) -> tuple[Any, dict[str, np.ndarray]]:
         raise StoreError(f"store {str(store.root)!r} cannot be resumed: {error}.") from None
 
 
-def _changed_versions(store: Store, other_versions: bool) -> list[str]:
+def _changed_versions(store: Store, other_versions: bool) -> list[Message]:
     """Refuse other versions, unless they are allowed; then a sentence about them."""
     stored, here = store.manifest["versions"], fingerprint_versions()
     changed = [
@@ -255,7 +256,7 @@ def _changed_versions(store: Store, other_versions: bool) -> list[str]:
             f"store {str(store.root)!r} was made by other versions: {'; '.join(changed)}. The draws would not be those "
             "of an uninterrupted run; pass other_versions=True to go on nevertheless."
         )
-    return [f"the run went on with other versions: {'; '.join(changed)}."] if changed else []
+    return [kinds.OTHER_VERSIONS(changed="; ".join(changed))] if changed else []
 
 
 def _check_target(store: Store, target: Target) -> None:

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree, UInt32
 
+from pseudo_extended.messages import Message, kinds
+
 DIFFERENCE = 6e-6
 """Relative step of the differences of gradients that stand in for second derivatives: the cube root of the rounding."""
 MAX_KNOWN = 16384
@@ -102,15 +104,12 @@ class HostFunction:
                 self._known |= computed
         return np.stack([known[key] for key in keys])
 
-    def complaints(self) -> list[str]:
+    def complaints(self) -> list[Message]:
         """A sentence about points at which it raised, if there were any."""
         if self.first_error is None:
             return []
         times = "once" if self.num_failures == 1 else f"{self.num_failures} times"
-        return [
-            f"{self.name} raised an error {times}, first {said(self.first_error)}; such a point counts as one of "
-            "density zero: return -inf there if that is right, and mend the function if not."
-        ]
+        return [kinds.FUNCTION_RAISED(name=self.name, times=times, said=said(self.first_error))]
 
 
 def said(error: BaseException) -> str:

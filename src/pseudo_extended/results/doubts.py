@@ -1,0 +1,108 @@
+"""All that there is to say against a result, and what of it is said against its evidence."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Float
+
+from pseudo_extended.messages import Message, kinds, recall
+from pseudo_extended.results import estimates
+from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
+from pseudo_extended.results.estimates import Estimate
+from pseudo_extended.results.mode_warnings import diagnose_search
+from pseudo_extended.results.modes import Search
+from pseudo_extended.results.second_look import GoodTuring, places_of_pilot
+from pseudo_extended.results.series import r_hat
+from pseudo_extended.results.travel import diagnose_travel
+from pseudo_extended.target.labels import coordinates
+from pseudo_extended.weights import normalise
+
+if TYPE_CHECKING:
+    from pseudo_extended.results.result import Result
+
+AGAINST_EVIDENCE = frozenset(
+    kind.code
+    for kind in (
+        kinds.UNKNOWN_CONSTANT,
+        kinds.STUCK,
+        kinds.LOW_ACCEPTANCE,
+        kinds.NAN_WEIGHTS,
+        kinds.DRIFTED,
+        kinds.NO_WEIGHT,
+        kinds.FEW_HOLD_ALL,
+        kinds.TOO_FEW_DRAWS,
+        kinds.NOT_MIXED,
+        kinds.NO_SWITCH,
+        kinds.NEVER_HOT,
+        kinds.FEW_ROUND_TRIPS,
+        kinds.EVIDENCE_UNKNOWN,
+        kinds.EVIDENCE_OF_FEW,
+        kinds.EVIDENCE_DISAGREES,
+        kinds.MODE_MISSED,
+        kinds.MODE_LATE,
+        kinds.MODE_OF_SOME_CHAINS,
+        kinds.PILOTS_DISAGREE,
+        kinds.UNEQUAL_TWINS,
+    )
+)
+"""Codes of warnings after which an evidence is marked wherever it is shown."""
+
+
+def diagnose_result(
+    result: "Result",
+    values: Float[np.ndarray, "chain draw particle d"],
+    r_hats: Float[np.ndarray, " d"],
+    labels: list[str],
+) -> tuple[Message, ...]:
+    """One message for each thing that the draws and statistics tell against a result; `values` have the labels."""
+    ess = estimates.mean(values, result.weights).ess
+    within = normalise(result.log_weights)
+    found = diagnose(result.unconstrained, within, result.statistics, r_hats, ess, labels)
+    if result.log_importance is not None:
+        found += diagnose_importance(result.log_importance)
+    if result.travel is not None:
+        found += diagnose_travel(result.travel, result.num_draws)
+    found += diagnose_evidence(result.statistics)
+    how = STOPPED.get(result.stopped or "")
+    if how is not None:
+        found.insert(0, kinds.STOPPED(how=how, draws=result.num_draws * result.thinned))
+    if result.thinned > 1:
+        found.insert(0, kinds.THINNED(thinned=result.thinned, store=result.store))
+    return (*(recall(doubt, kinds.DOUBT) for doubt in result.doubts), *found)
+
+
+def notes_on_search(result: "Result") -> list[Message]:
+    """What the pilot's ascents say about basins that none of them has seen."""
+    hits = places_of_pilot(result).hits
+    return diagnose_search(Search(hits, GoodTuring.of(hits)) if hits.size else None, "pilot")
+
+
+def evidence_in_words(evidence: Estimate, doubts: tuple[Message, ...]) -> str:
+    """log Z with its error, marked if it must not be trusted.
+
+    >>> evidence_in_words(Estimate(-1.5, 0.02, 900.0), (kinds.EVIDENCE_OF_FEW(),))
+    'log evidence: -1.500 ± 0.020, NOT TO BE TRUSTED (PE402)'
+    """
+    said = f"log evidence: {evidence.value:.3f} ± {evidence.standard_error:.3f}"
+    codes = ", ".join(dict.fromkeys(doubt.code for doubt in doubts))
+    return f"{said}, NOT TO BE TRUSTED ({codes})" if codes else said
+
+
+def evidence_attributes(evidence: Estimate, doubts: tuple[Message, ...]) -> dict[str, float | str]:
+    """log Z, its error and the codes that speak against it, as plain values for tables, ArviZ and stores."""
+    return {
+        "log_evidence": float(evidence.value),
+        "log_evidence_error": float(evidence.standard_error),
+        "log_evidence_doubts": " ".join(dict.fromkeys(doubt.code for doubt in doubts)),
+    }
+
+
+def evidence_for_store(result: "Result") -> dict[str, float | str] | None:
+    """The same, judged on the unconstrained space: in the user's, a model in Python would be called for every point."""
+    if "evidence_top" not in result.statistics:
+        return None
+    u, target = result.unconstrained, result.target
+    r_hats = r_hat(estimates.contributions(u, result.weights))
+    found = diagnose_result(result, u, r_hats, coordinates(target.parameters, target.coords))
+    against = tuple(message for message in found if message.code in AGAINST_EVIDENCE)
+    return evidence_attributes(result.log_evidence, against)
