@@ -119,6 +119,13 @@ FEW_EFFECTIVE = Kind(
     "Few effective draws",
     "the effective sample size is {ess:.0f} for {label}; the usual minimum for {chains} chain(s) is {least}.",
 )
+HEAVY_TAILS = Kind(
+    "PE205",
+    "warning",
+    "Tails too heavy for a mean",
+    "the tails of {label} are so heavy (a Pareto shape of {shape:.2f}, where 0.5 has no variance and 1 no mean) that "
+    "its mean and the error of its mean cannot be trusted; use quantiles, which can.",
+)
 
 # 3: the path between base and target.
 NO_SWITCH = Kind(

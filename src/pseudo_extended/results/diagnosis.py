@@ -7,6 +7,7 @@ from scipy.special import softmax
 from pseudo_extended.messages import Message, kinds
 from pseudo_extended.results.estimates import Weights
 from pseudo_extended.results.evidence import compare_chains
+from pseudo_extended.results.tails import TOO_HEAVY, heaviest_tails
 from pseudo_extended.weights import effective_number, importance
 
 
@@ -127,3 +128,17 @@ def _pseudo_samples(x: Float[np.ndarray, "chain draw particle d"], weights: Weig
     if np.any(likely) and furthest > 1e6:
         found.append(kinds.DRIFTED(distance=furthest))
     return found
+
+
+def diagnose_tails(
+    values: Float[np.ndarray, "chain draw particle d"],
+    weights: Weights,
+    ess: Float[np.ndarray, " d"],
+    labels: list[str],
+) -> list[Message]:
+    """Whether some coordinate has tails so heavy that its mean, or the error of its mean, does not exist."""
+    shapes = heaviest_tails(values, weights, ess)
+    worst = int(np.argmax(np.nan_to_num(shapes, nan=-np.inf)))
+    if not shapes[worst] > TOO_HEAVY:
+        return []
+    return [kinds.HEAVY_TAILS(label=labels[worst], shape=shapes[worst])]

@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.results import estimates
-from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance
+from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance, diagnose_tails
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.mode_warnings import diagnose_search
 from pseudo_extended.results.modes import Search
@@ -58,6 +58,7 @@ def diagnose_result(
     ess = estimates.mean(values, result.weights).ess
     within = normalise(result.log_weights)
     found = diagnose(result.unconstrained, within, result.statistics, r_hats, ess, labels)
+    found += diagnose_tails(values, result.weights, ess, labels)
     if result.log_importance is not None:
         found += diagnose_importance(result.log_importance)
     if result.travel is not None:

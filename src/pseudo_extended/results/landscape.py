@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from scipy.spatial.distance import cdist
 
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.pilot.ascents import ascend
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
@@ -54,7 +55,7 @@ class Landscape:
     @in_double_precision
     def heights(self, x: Points) -> Heights:
         """log γ at every point; -inf where the density vanishes."""
-        return _in_blocks(self._heights, x)
+        return self._heights(x)
 
     @in_double_precision
     def relax(self, x: Points) -> tuple[Points, Heights]:
@@ -65,7 +66,7 @@ class Landscape:
         """
         if self.target.is_differentiable:
             length = self.scale * self.unit / np.sqrt(2 * x.shape[1])
-            ends = _in_blocks(lambda block: self._ascend(block, length), x)
+            ends = self._ascend(x, length)
         else:
             ends = self._average(self._average(x))
         before, after = self.heights(x), self.heights(ends)
@@ -93,25 +94,33 @@ class Landscape:
         return self.sample[near].mean(axis=1)
 
     @cached_property
-    def _heights(self) -> Callable[[Points], Array]:
-        return jax.jit(jax.vmap(self.target.log_target))
+    def _heights(self) -> "_InBlocks":
+        return _InBlocks(jax.vmap(self.target.log_target))
 
     @cached_property
-    def _ascend(self) -> Callable[[Points, Float[np.ndarray, " d"]], Array]:
+    def _ascend(self) -> "_InBlocks":
         def ends(x: Float[Array, "point d"], length: Float[Array, " d"]) -> Float[Array, "point d"]:
             return ascend(lambda z: self.target.log_target(z * length), x / length)[0] * length
 
-        return jax.jit(ends)
+        return _InBlocks(ends)
 
 
-def _in_blocks(function: Callable[[Points], Array], x: Points) -> np.ndarray:
-    """A compiled function of many points, called for blocks of two sizes only; the last one is filled up."""
-    parts, first = [], 0
-    while first < len(x):
-        left = len(x) - first
-        size = SIZES[0] if left <= FEW * SIZES[0] else SIZES[1]
-        block = x[first : first + size]
-        filled = np.concatenate([block, np.repeat(block[-1:], size - len(block), axis=0)])
-        parts.append(np.asarray(function(filled))[: len(block)])
-        first += size
-    return np.concatenate(parts)
+class _InBlocks:
+    """A function of many points, compiled for blocks of two sizes only; the last one is filled up."""
+
+    def __init__(self, function: Callable[..., Array]):
+        self.function = function
+        self.programs: dict[int, Callable[..., Array]] = {}
+
+    def __call__(self, x: Points, *arguments: np.ndarray) -> np.ndarray:
+        parts, first = [], 0
+        while first < len(x):
+            left = len(x) - first
+            size = SIZES[0] if left <= FEW * SIZES[0] else SIZES[1]
+            block = x[first : first + size]
+            filled = np.concatenate([block, np.repeat(block[-1:], size - len(block), axis=0)])
+            if size not in self.programs:
+                [self.programs[size]] = compile_once(Job(self.function, (filled, *arguments)))
+            parts.append(np.asarray(self.programs[size](filled, *arguments))[: len(block)])
+            first += size
+        return np.concatenate(parts)

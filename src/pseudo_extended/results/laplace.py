@@ -7,6 +7,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
 
@@ -38,7 +39,8 @@ def approximate(target: Target, peaks: Float[np.ndarray, "mode d"]) -> Laplace:
     log_mass, covariance = np.full(len(peaks), np.nan), np.full((len(peaks), dim, dim), np.nan)
     if not target.is_differentiable or dim > MAX_DIMENSION or not len(peaks):
         return Laplace(log_mass, covariance)
-    curve = jax.jit(partial(jax.lax.map, lambda x: (target.log_target(x), -jax.hessian(target.log_target)(x))))
+    curves = partial(jax.lax.map, lambda x: (target.log_target(x), -jax.hessian(target.log_target)(x)))
+    [curve] = compile_once(Job(curves, (np.zeros((MAX_PLACES, dim)),)))
     for first in range(0, len(peaks), MAX_PLACES):
         block = peaks[first : first + MAX_PLACES]
         filled = np.concatenate([block, np.repeat(block[-1:], MAX_PLACES - len(block), axis=0)])

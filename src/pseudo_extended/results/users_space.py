@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target.labels import Parameter
 
@@ -38,13 +39,12 @@ def density_of_users(result: "Result") -> UsersDensity | None:
     is_free = [parameter.name in view.free for parameter in view.parameters]
     parameters = tuple(parameter for parameter, free in zip(view.parameters, is_free, strict=True) if free)
     columns = np.flatnonzero(np.repeat(is_free, [parameter.size for parameter in view.parameters]))
-    compiled = jax.jit(lambda u: _on_users_scale(target, parameters, u))
 
     @in_double_precision
     def log_density(values: Float[np.ndarray, "point c"]) -> Float[np.ndarray, " point"]:
-        return np.array(
-            [float(compiled(u)) if (u := _unconstrained(target, parameters, x)) is not None else np.nan for x in values]
-        )
+        [height] = compile_once(Job(lambda u: _on_users_scale(target, parameters, u), (np.zeros(target.dim),)))
+        places = (_unconstrained(target, parameters, x) for x in values)
+        return np.array([np.nan if u is None else float(height(u)) for u in places])
 
     return UsersDensity(parameters, columns, log_density)
 

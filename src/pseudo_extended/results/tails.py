@@ -1,0 +1,57 @@
+"""Whether the tails of a coordinate are too heavy for its mean to have an error, or to exist: Pareto's shape."""
+
+import numpy as np
+from jaxtyping import Float
+from scipy.special import logsumexp
+
+from pseudo_extended.results.estimates import Weights
+
+MAX_POINTS = 4000
+"""Points of an equally weighted sample in which tails are looked at."""
+MIN_POINTS = 400
+TOO_HEAVY = 0.7
+"""A shape of 1/2 has no variance and one of 1 no mean; estimates from a few hundred points in a tail are off by 0.1."""
+
+
+def heaviest_tails(
+    values: Float[np.ndarray, "chain draw particle d"], weights: Weights, ess: Float[np.ndarray, " d"]
+) -> Float[np.ndarray, " d"]:
+    """Pareto's shape of the heavier tail of every coordinate (Vehtari et al. 2024); nan where there are too few points.
+
+    >>> rng = np.random.default_rng(0)
+    >>> both = np.stack([rng.normal(size=(4, 1000, 1)), rng.standard_cauchy(size=(4, 1000, 1))], axis=-1)
+    >>> normal, cauchy = heaviest_tails(both, np.ones((4, 1000, 1)), np.full(2, 4000.0))
+    >>> bool(normal < 0.2), bool(0.7 < cauchy < 1.3)
+    (True, True)
+    """
+    share = weights.ravel() / max(float(weights.sum()), 1e-300)
+    shapes = np.full(values.shape[-1], np.nan)
+    if not np.all(np.isfinite(share)) or share.sum() == 0:
+        return shapes
+    flat = values.reshape(-1, values.shape[-1])
+    for i, effective in enumerate(np.nan_to_num(ess, nan=0.0)):
+        size = int(min(effective, MAX_POINTS))
+        if size < MIN_POINTS:
+            continue
+        rows = np.searchsorted(np.cumsum(share), (np.arange(size) + 0.5) / size).clip(max=len(share) - 1)
+        x = flat[rows, i]
+        if np.all(np.isfinite(x)) and np.ptp(x) > 0:
+            shapes[i] = max(_upper_shape(x), _upper_shape(-x))
+    return shapes
+
+
+def _upper_shape(x: Float[np.ndarray, " point"]) -> float:
+    """The shape of a generalised Pareto fitted to the largest points (Zhang and Stephens 2009)."""
+    ordered = np.sort(x)
+    size = int(min(0.2 * len(x), 3 * np.sqrt(len(x))))
+    tail = ordered[-size:] - ordered[-size - 1]
+    tail = tail[tail > 0]
+    if len(tail) < 10:
+        return -np.inf
+    number = 30 + int(np.sqrt(len(tail)))
+    grid = 1 - np.sqrt(number / (np.arange(1, number + 1) - 0.5))
+    grid = grid / (3 * tail[int(len(tail) / 4 + 0.5) - 1]) + 1 / tail[-1]
+    shape = np.mean(np.log1p(-grid[:, None] * tail), axis=1)
+    likelihood = len(tail) * (np.log(-grid / shape) - shape - 1)
+    weight = np.exp(likelihood - logsumexp(likelihood))
+    return float(np.mean(np.log1p(-np.sum(grid * weight) * tail)))
