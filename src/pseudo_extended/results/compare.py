@@ -138,4 +138,7 @@ def _doubts(name: str, result: Result) -> list[str]:
     error = float(result.log_evidence.standard_error)
     if not error < LARGE_ERROR:
         said.append(f"{name}: the standard error of log_evidence is {error:.2g}: run longer before comparing.")
+    codes = ", ".join(dict.fromkeys(doubt.code for doubt in result.evidence_doubts))
+    if codes:
+        said.append(f"{name}: the run has warnings against its evidence ({codes}): see result.evidence_doubts.")
     return said

@@ -57,13 +57,12 @@ def result_html(result: "Result") -> str:
         paragraph(f"Result of {result.method}: {size}, seed {result.seed}"),
         page_table(pd.DataFrame(result.summary(), columns=shown)),
     ]
-    if "evidence_top" in result.statistics:
-        evidence = result.log_evidence
-        parts.append(paragraph(f"log evidence: {evidence.value:.3f} ± {evidence.standard_error:.3f}"))
     modes = result._shown_modes()
+    if "evidence_top" in result.statistics:
+        parts.append(paragraph(result._evidence_line()))
     if modes is not None and len(modes) > 1:
         parts += [paragraph(line) for line in modes.lines()]
-    return "".join([*parts, *(paragraph(f"! {sentence}") for sentence in result.warnings)])
+    return "".join([*parts, *(paragraph(f"! {message.line()}") for message in result.warnings)])
 
 
 def modes_html(modes: "Modes") -> str:

@@ -351,12 +351,15 @@ class Result:
         ]
         modes = self._shown_modes()
         if "evidence_top" in self.statistics:
-            lines.append(evidence_in_words(self.log_evidence, self.evidence_doubts))
+            lines.append(self._evidence_line())
         if modes is not None and len(modes) > 1:
             lines += modes.lines()
         return "\n".join([*lines, *(f"! {message.line()}" for message in self.warnings)])
 
     _repr_html_ = result_html
+
+    def _evidence_line(self) -> str:
+        return evidence_in_words(self.log_evidence, self.evidence_doubts)
 
     def _shown_modes(self) -> Modes | None:
         """The modes for the printed result: not of weights that are NaN, nor uncalled for of a density in Python."""
