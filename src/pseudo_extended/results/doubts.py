@@ -13,6 +13,7 @@ from pseudo_extended.results.mode_warnings import diagnose_search
 from pseudo_extended.results.modes import Search
 from pseudo_extended.results.second_look import GoodTuring, places_of_pilot
 from pseudo_extended.results.series import r_hat
+from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.results.travel import diagnose_travel
 from pseudo_extended.target.labels import coordinates
 from pseudo_extended.weights import normalise
@@ -64,7 +65,7 @@ def diagnose_result(
     if result.travel is not None:
         found += diagnose_travel(result.travel, result.num_draws)
     found += diagnose_evidence(result.statistics)
-    how = STOPPED.get(result.stopped or "")
+    how = None if result.stopped is None else StopReason(result.stopped).sentence
     if how is not None:
         found.insert(0, kinds.STOPPED(how=how, draws=result.num_draws * result.thinned))
     if result.thinned > 1:
