@@ -91,7 +91,7 @@ def look_again(result: "Result", landscape: Landscape) -> Places:
 
 def places_of_pilot(result: "Result") -> Places:
     """The modes of the pilot's report; nowhere if the method has none."""
-    modes = getattr(getattr(result, "pilot", None), "modes", None)
+    modes = getattr(result.pilot, "modes", None)
     if modes is None or np.ndim(modes.x) != 2:
         return Places(np.zeros((0, result.target.dim)), np.zeros(0, int))
     return Places(np.asarray(modes.x, float)[:MAX_PLACES], np.asarray(modes.num_hits, int)[:MAX_PLACES])

@@ -59,6 +59,8 @@ def _unmet(job: Job, found: Collected, ended: Ended) -> list[Message]:
     missing = shortfalls(found, draws)
     if not missing:
         return []
+    if draws.max_r_hat is None:
+        limit = "the run ended before" if ended.stopped else f"draws = {draws.draws} were not enough: give more"
         return [kinds.ESS_NOT_REACHED(wanted=draws.target_ess, missing=missing[0], limit=limit)]
     limit = "the run ended" if ended.stopped else f"the run ended at its limit of {draws.draws} draws a chain"
     return [kinds.NOT_GOOD_ENOUGH(limit=limit, missing="; ".join(missing))]
