@@ -22,6 +22,8 @@ TRUE_PERIODS = np.array([4.15, 17.3])
 AMPLITUDES, SPREAD = np.array([5.0, 4.0]), 2.0
 LOW_PERIOD, HIGH_PERIOD = 1.05, 50.0
 MAX_AMPLITUDE = 20.0
+WIDTH = 0.1
+"""Log periods within it of the simulated one count as right; the aliases are further away."""
 BOUNDS = {
     "offset": (-20.0, 20.0),
     "log_jitter": (np.log(0.1), np.log(20.0)),
@@ -65,8 +67,8 @@ def needles(seed: int, *, eccentric: bool = False) -> Problem:
 
     def labelling(x: Float[Array, " d"]) -> Float[Array, " three"]:
         periods = jnp.stack([x[2], x[2 + size]])
-        first = jnp.where(jnp.max(jnp.abs(periods - right)) < 0.03, 1.0, 0.0)
-        second = jnp.where(jnp.max(jnp.abs(periods[::-1] - right)) < 0.03, 1.0, 0.0)
+        first = jnp.where(jnp.max(jnp.abs(periods - right)) < WIDTH, 1.0, 0.0)
+        second = jnp.where(jnp.max(jnp.abs(periods[::-1] - right)) < WIDTH, 1.0, 0.0)
         return jnp.stack([first, second, 1 - first - second])
 
     low, high = np.array([BOUNDS[name.rstrip("12").rstrip("_")] for name in names]).T

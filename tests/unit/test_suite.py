@@ -12,7 +12,7 @@ from scipy import integrate
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import suite
-from suite import fields, kepler, one_planet
+from suite import fields, kepler, one_planet, slow
 from suite.answer import Answer, record
 from suite.on_host import OnHost
 from suite.priors import Box, Gaussian
@@ -140,3 +140,13 @@ def test_calls_are_counted_and_padding_is_not() -> None:
     np.testing.assert_allclose(np.diff(values, n=2), -0.25, rtol=1e-5)
     host.one(np.zeros(1))
     assert host.count == 6
+
+
+@pytest.mark.parametrize("name", slow.NAMES)
+def test_numpy_versions_are_the_same_densities(name: str) -> None:
+    problem, function = suite.load(name), slow.host(name)
+    x = np.random.default_rng(2).normal(size=problem.dim) + 1.0
+    with jax.enable_x64(True):
+        value, gradient = jax.value_and_grad(problem.log_gamma)(jnp.asarray(x))
+    np.testing.assert_allclose(function.value(x), float(value), rtol=1e-6)
+    np.testing.assert_allclose(function.gradient(x), np.asarray(gradient), rtol=1e-6, atol=1e-6)

@@ -1,6 +1,7 @@
 """The default of this library, with nothing tuned."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -11,6 +12,9 @@ from suite.answer import Answer
 from suite.priors import Box
 from suite.problem import Problem
 
+if TYPE_CHECKING:
+    from suite.slow import Host
+
 
 def target_of(problem: Problem, log_density: Any = None) -> pe.Target:
     """The problem as a user would write it: the density, and bounds where the prior is a box."""
@@ -20,7 +24,21 @@ def target_of(problem: Problem, log_density: Any = None) -> pe.Target:
 
 def run(problem: Problem, seed: int) -> Answer:
     """`pe.sample(target, start)`, and no other option."""
-    result = pe.sample(target_of(problem), problem.first, seed=seed, progress=False)
+    return _run(problem, target_of(problem), seed)
+
+
+def run_on_host(function: "Host") -> Callable[[Problem, int], Answer]:
+    """The default on a NumPy function with its gradient."""
+
+    def run(problem: Problem, seed: int) -> Answer:
+        density = pe.from_numpy(function.value, function.gradient)
+        return _run(problem, target_of(problem, density), seed)
+
+    return run
+
+
+def _run(problem: Problem, target: pe.Target, seed: int) -> Answer:
+    result = pe.sample(target, problem.first, seed=seed, progress=False)
     values = np.asarray(result.map_points(problem.quantities))
     evaluations = getattr(result, "evaluations", None)
     total = int(sum(jax.tree.leaves(evaluations))) if evaluations is not None else counted(problem, seed, result)
