@@ -24,7 +24,7 @@ import suite
 from suite import answer, peers
 
 RECORDS = Path(__file__).parent / "records" / "suite.jsonl"
-OURS = ("default", "nuts")
+OURS = ("default", "default-transform", "default-no-gradient", "nuts")
 
 
 def processor() -> str:

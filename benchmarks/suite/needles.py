@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from suite import references
-from suite.kepler import eccentricity_from, velocity
+from suite.kepler import NEWTON_STEPS, RAYLEIGH, eccentricity_from, velocity
 from suite.priors import Box
 from suite.problem import Problem, masses
 
@@ -82,6 +82,7 @@ def needles(seed: int, *, eccentric: bool = False) -> Problem:
         log_likelihood=log_likelihood,
         periodic=tuple(i for i, name in enumerate(names) if name.startswith(("omega", "phase"))),
         names=names,
+        in_numpy=partial(_in_numpy, time=time, measured=measured, size=size, volume=np.sum(np.log(high - low))),
     )
     return references.with_evidence(key, problem)
 
@@ -98,6 +99,32 @@ def _velocity(time: np.ndarray, planet: Float[Array, " orbit"]) -> Float[Array, 
     log_period, amplitude, share, omega, phase = planet
     orbit = jnp.stack([log_period, jnp.log1p(amplitude), eccentricity_from(share), omega, phase])
     return velocity(time, orbit)
+
+
+def _in_numpy(
+    x: Float[np.ndarray, "point d"], time: np.ndarray, measured: np.ndarray, size: int, volume: float
+) -> Float[np.ndarray, " point"]:
+    """log γ of many points."""
+    model = x[:, :1]
+    for planet in (x[:, 2 : 2 + size], x[:, 2 + size :]):
+        model = model + _velocity_in_numpy(time, planet)
+    z = (measured - model) * np.exp(-x[:, 1:2])
+    return -0.5 * np.sum(z**2, axis=1) - len(time) * (x[:, 1] + 0.5 * np.log(2 * np.pi)) - volume
+
+
+def _velocity_in_numpy(time: np.ndarray, planet: Float[np.ndarray, "point orbit"]) -> Float[np.ndarray, "point time"]:
+    turns = 2 * np.pi * time * np.exp(-planet[:, :1])
+    if planet.shape[1] == 3:
+        return planet[:, 1:2] * np.cos(turns + planet[:, 2:])
+    amplitude, omega = planet[:, 1:2], planet[:, 3:4]
+    e = RAYLEIGH * np.sqrt(-2 * np.log1p(planet[:, 2:3] * np.expm1(-0.5 / RAYLEIGH**2)))
+    mean = np.mod(turns + planet[:, 4:] + np.pi, 2 * np.pi) - np.pi
+    anomaly = mean + 0.85 * e * np.sign(np.sin(mean))
+    for _ in range(NEWTON_STEPS + 2):
+        anomaly = anomaly - (anomaly - e * np.sin(anomaly) - mean) / (1 - e * np.cos(anomaly))
+    scale = 1 - e * np.cos(anomaly)
+    cosine, sine = (np.cos(anomaly) - e) / scale, np.sqrt(1 - e**2) * np.sin(anomaly) / scale
+    return amplitude * (np.cos(omega) * (cosine + e) - np.sin(omega) * sine)
 
 
 FACTORIES: dict[str, Callable[[], Problem]] = {

@@ -8,7 +8,8 @@ import numpy as np
 from suite.report import Row
 
 COLOURS = {
-    "default": "black", "nuts": "0.6", "dynesty": "C0", "ultranest": "C1", "nautilus": "C2", "tempest": "C3",
+    "default": "black", "default-transform": "0.35", "default-no-gradient": "0.75",
+    "nuts": "0.6", "dynesty": "C0", "ultranest": "C1", "nautilus": "C2", "tempest": "C3",
     "blackjax-smc": "C4", "blackjax-nss": "C5", "pymc-smc": "C6", "numpyro": "C7", "nutpie": "C8", "emcee": "C9",
     "reddemcee": "gold",
 }  # fmt: skip

@@ -70,6 +70,8 @@ class Problem:
     periodic: tuple[int, ...] = ()
     """Coordinates that close a circle over the width of the box."""
     names: tuple[str, ...] = field(default=())
+    in_numpy: Callable[[np.ndarray], np.ndarray] | None = None
+    """log γ of many points in NumPy, for samplers without gradients; only some problems have it."""
 
     def __post_init__(self) -> None:
         if (self.log_density is None) == (self.log_likelihood is None):

@@ -150,3 +150,14 @@ def test_numpy_versions_are_the_same_densities(name: str) -> None:
         value, gradient = jax.value_and_grad(problem.log_gamma)(jnp.asarray(x))
     np.testing.assert_allclose(function.value(x), float(value), rtol=1e-6)
     np.testing.assert_allclose(function.gradient(x), np.asarray(gradient), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["needles-circular-0", "needles-eccentric-3"])
+def test_numpy_version_of_needles_is_the_same_density(name: str) -> None:
+    problem = suite.load(name)
+    assert problem.in_numpy is not None
+    cube = np.random.default_rng(4).uniform(0.05, 0.95, (20, problem.dim))
+    with jax.enable_x64(True):
+        points = jax.vmap(problem.prior.from_cube)(jnp.asarray(cube))
+        values = np.asarray(jax.vmap(problem.log_gamma)(points))
+    np.testing.assert_allclose(problem.in_numpy(np.asarray(points)), values, rtol=1e-9)

@@ -11,6 +11,8 @@ from suite.problem import Problem
 
 MODULES = {
     "default": "ours",
+    "default-transform": "ours_transform",
+    "default-no-gradient": "ours_no_gradient",
     "nuts": "plain_nuts",
     "dynesty": "dynesty_dynamic",
     "ultranest": "ultranest_reactive",
@@ -27,6 +29,8 @@ MODULES = {
 """The module of each peer, whose `run` is its function."""
 PACKAGES = {
     "default": "pseudo-extended",
+    "default-transform": "pseudo-extended",
+    "default-no-gradient": "pseudo-extended",
     "nuts": "pseudo-extended",
     "dynesty": "dynesty",
     "ultranest": "ultranest",

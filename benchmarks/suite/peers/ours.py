@@ -3,12 +3,10 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 
 import pseudo_extended as pe
-from counting import Counted
-from suite.answer import Answer
+from suite.answer import Answer, quantities_at
 from suite.priors import Box
 from suite.problem import Problem
 
@@ -39,24 +37,22 @@ def run_on_host(function: "Host") -> Callable[[Problem, int], Answer]:
 
 def _run(problem: Problem, target: pe.Target, seed: int) -> Answer:
     result = pe.sample(target, problem.first, seed=seed, progress=False)
-    values = np.asarray(result.map_points(problem.quantities))
-    evaluations = getattr(result, "evaluations", None)
-    total = int(sum(jax.tree.leaves(evaluations))) if evaluations is not None else counted(problem, seed, result)
+    return sampled(problem, result)
+
+
+def sampled(problem: Problem, result: pe.Result, vector: Callable[[Any], np.ndarray] = np.asarray) -> Answer:
+    """The answer of a run; `vector` makes one array out of the positions that the result shows."""
+    evaluations = result.evaluations
+    assert evaluations is not None
     evidence = result.log_evidence
+    total = int(sum(evaluations))
     notes = [*result.notes, *(f"! {sentence}" for sentence in result.warnings)]
     return Answer(
-        values,
+        quantities_at(problem, vector(result.points)),
         result.weights,
         total,
-        total,
+        total if result.target.is_differentiable else 0,
         float(evidence.value),
         float(evidence.standard_error),
         notes=notes,
     )
-
-
-def counted(problem: Problem, seed: int, result: pe.Result) -> int:
-    """Evaluations of a run that does not report them: pilot and warm-up once more, with a density that counts."""
-    density = Counted(problem.log_gamma)
-    pe.sample(target_of(problem, density), problem.first, seed=seed, draws=1, progress=False)
-    return density.count + int(np.sum(result.statistics["num_evaluations"]))
