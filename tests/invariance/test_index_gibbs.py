@@ -149,8 +149,11 @@ def exact(case: Case):
     return free if is_free(case) else fixed
 
 
-def prepared(case: Case, kernel) -> IndexGibbs:
-    """The method with parameters that nobody tuned: step sizes and metrics differ from knot to knot."""
+def prepared(case: Case, kernel, target_kernel=None) -> IndexGibbs:
+    """The method with parameters that nobody tuned: step sizes and metrics differ from knot to knot.
+
+    With a kernel for the target's own moves, all metrics have a factor in common, too.
+    """
     method = IndexGibbs(NUM_PARTICLES, kernel, case.instrument)
     with double_precision():
         path = (
@@ -158,12 +161,16 @@ def prepared(case: Case, kernel) -> IndexGibbs:
         )
         knots = jnp.linspace(0.0, 1.0, NODES if is_free(case) else path.num_cells + 1)
         learned = None if case.learned is None else jax.tree.map(jnp.asarray, case.learned)
-        parameters = IndexParameters(path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
-    return IndexGibbs(NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters)
+        log_step, more = jnp.log(0.9 - 0.4 * knots), {}
+        if target_kernel is not None:
+            log_step = jnp.append(log_step, jnp.log(0.8))
+            more = {"target_kernel": target_kernel, "num_target_moves": 2, "shared_metric": jnp.array([[0.7]])}
+        parameters = IndexParameters(path, log_step, (1.5 - knots)[:, None])
+    return IndexGibbs(NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters, **more)
 
 
-def run(case: Case, kernel, num_steps=2):
-    method = prepared(case, kernel)
+def run(case: Case, kernel, num_steps=2, target_kernel=None):
+    method = prepared(case, kernel, target_kernel)
     with double_precision():
         blank = method.init(jax.random.key(0), case.target, jnp.zeros((NUM_PARTICLES, 1)))
     evaluate = path_moves.evaluator(own(case), gradient=method.needs_gradient)
@@ -203,6 +210,13 @@ def test_kernels(case_name, kernel_name):
 @pytest.mark.parametrize("case_name", [name for name in CASES if name not in ("normal base", "learned mixture")])
 def test_bases_and_instruments(case_name):
     report = run(CASES[case_name], KERNELS["HMC"])
+    assert report.passes(), report
+
+
+@pytest.mark.parametrize("kernel_name", ["NUTS", "HMC"])
+@pytest.mark.parametrize("case_name", ["normal base", "learned mixture", "fixed"])
+def test_moves_of_the_target_alone_in_a_metric_that_all_share(case_name, kernel_name):
+    report = run(CASES[case_name], KERNELS["HMC"], target_kernel=KERNELS[kernel_name])
     assert report.passes(), report
 
 
@@ -286,6 +300,28 @@ def step_size_by_place(monkeypatch):
     patched(monkeypatch, "move", move)
 
 
+def target_moves_at_another_temperature(monkeypatch):
+    original = index_gibbs.kernel_move
+
+    def kernel_move(kernel, evaluate, key, state, beta, *rest):
+        return original(kernel, evaluate, key, state, 0.4 * beta, *rest)
+
+    patched(monkeypatch, "kernel_move", kernel_move)
+
+
+def target_moves_of_another_pseudo_sample(monkeypatch):
+    original = IndexGibbs._move_target
+
+    def move_target(self, key, evaluate, points, carrier, parameters):
+        return original(self, key, evaluate, points, (carrier + 1) % NUM_PARTICLES, parameters)
+
+    monkeypatch.setattr(IndexGibbs, "_move_target", move_target)
+
+
+TARGET_BUGS = [
+    target_moves_at_another_temperature,
+    target_moves_of_another_pseudo_sample,
+]
 BUGS = [
     refresh_always,
     refresh_as_if_at_the_target,
@@ -314,8 +350,16 @@ def test_bugs_are_caught(bug, monkeypatch):
     assert report.p_value < 1e-6, report
 
 
-def test_without_bugs_nothing_is_caught():
-    report = run(FAR, KERNELS["HMC"], num_steps=4)
+@pytest.mark.parametrize("bug", TARGET_BUGS, ids=lambda bug: bug.__name__)
+def test_bugs_in_the_moves_of_the_target_are_caught(bug, monkeypatch):
+    bug(monkeypatch)
+    report = run(FAR, KERNELS["HMC"], num_steps=4, target_kernel=KERNELS["HMC"])
+    assert report.p_value < 1e-6, report
+
+
+@pytest.mark.parametrize("target_kernel", [None, "HMC"])
+def test_without_bugs_nothing_is_caught(target_kernel):
+    report = run(FAR, KERNELS["HMC"], num_steps=4, target_kernel=KERNELS.get(target_kernel))
     assert report.passes(), report
 
 

@@ -79,12 +79,8 @@ class Scale(NamedTuple):
         return local * vector if local.ndim == 2 else jnp.einsum("pji,pj->pi", local, vector)
 
     def inverse_mass(self) -> Float[Array, " d"] | Float[Array, "d d"]:
-        """The metric of one point as BlackJAX has it: a vector of variances, or a covariance matrix."""
-        local = self.local
-        if self.shared is None:
-            return local**2 if local.ndim == 1 else local @ local.T
-        factor = self.shared * local if local.ndim == 1 else self.shared @ local
-        return factor @ factor.T
+        """The part of the metric of one point that is its own, as BlackJAX has it: variances or a covariance matrix."""
+        return self.local**2 if self.local.ndim == 1 else self.local @ self.local.T
 
 
 MAX_ENERGY_ERROR = 1000.0
@@ -203,7 +199,7 @@ def kernel_move(
         gradient = gradient @ shared
     before = KernelState(state.x if shared is None else jnp.zeros_like(state.x), state.log_density(beta), gradient)
     steps = jnp.broadcast_to(step_size, kernel.target_acceptance.shape)
-    after, info = kernel.step(key, log_density, before, KernelParameters(steps, Scale(scale.local).inverse_mass()))
+    after, info = kernel.step(key, log_density, before, KernelParameters(steps, scale.inverse_mass()))
     end = evaluate(place(after.position))
     return _select(end.is_valid(), end, state), MoveInfo(
         jnp.nanmean(info.acceptance_rate),
