@@ -18,7 +18,16 @@ from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.pilot import choice
 from pseudo_extended.pilot.annealer import Annealer, Pilot, Preparation
 from pseudo_extended.pilot.annealing import Annealed
-from pseudo_extended.pilot.learned_base import SHELLS, LearnedBase, broad_base, mixed, mode_base, pad_components, refit
+from pseudo_extended.pilot.learned_base import (
+    SHELLS,
+    LearnedBase,
+    broad_base,
+    mixed,
+    mode_base,
+    pad_components,
+    refit,
+    shells,
+)
 from pseudo_extended.pilot.mode_search import DENSE_UP_TO, MAX_MODES, ModeSearch
 from pseudo_extended.pilot.modes import Modes
 from pseudo_extended.pilot.prior_mass import NORMALISED, PriorMass, log_ratios, prior_mass
@@ -28,6 +37,8 @@ from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture, NormalShells
 
 MAX_REFITS = 3
+NO_MODE_SCALE = 3.0
+"""Of a normal around the starts, in units of one and of their distance from zero."""
 SHORT_PATH = 1.0
 """A path that needs no improvement."""
 
@@ -117,18 +128,36 @@ class _Learning:
         search.programs = compile_once(*search.jobs)
         self.say("looking for modes")
         modes = search.from_starts(self.key, self.x)
-        if modes.is_empty:
-            raise ValueError(
-                "no ascent of the log density ended at a mode: the density seems to have none, or no finite integral. "
-                "Give the target a base, such as base=pe.Normal(mean, scale), or choose method=pe.Plain() to see what "
-                "it does."
-            )
         self.notes.extend(search.notes)
         if has_prior(self.target):
             self.mass = self._weigh_prior()
-        modes, best = self._try_bases(search, modes)
-        best = self._improve(best, modes)
+        if modes.is_empty:
+            best = self._try_without_modes()
+        else:
+            modes, best = self._try_bases(search, modes)
+        best = self._improve(best)
         return self._finish(best, modes, search.evaluations)
+
+    def _try_without_modes(self) -> Pilot:
+        """A normal around the starts, and the prior; `ValueError` if neither leads to the target.
+
+        A density may be proper and have no mode, such as that of a hierarchy with a scale that may go to zero.
+        """
+        self.notes.append("no ascent ended at a mode.")
+        centre = self.x.mean(axis=0)
+        scale = NO_MODE_SCALE * (1 + np.abs(centre))
+        dense = self.target.dim <= DENSE_UP_TO
+        pilot = self.anneal(shells(centre, np.diag(scale**2) if dense else scale**2), "a normal around the starts")
+        if has_prior(self.target):
+            self.anneal(None, "the prior", self.mass)
+        if not any(bool(each.annealed.finished) for each in self.tried):
+            raise ValueError(
+                "no ascent of the log density ended at a mode, and no path led to it from a normal around the starts: "
+                "the density seems to have no finite integral. Give the target a base, such as base=pe.Normal(mean, "
+                "scale), or choose method=pe.Plain() to see what it does."
+            )
+        self._whiten_by(pilot)
+        return choice.choose(self.tried)
 
     def _try_bases(self, search: ModeSearch, modes: Modes) -> tuple[Modes, Pilot]:
         """Normals at the modes first; a broad normal and the prior unless that settles it."""
@@ -138,10 +167,7 @@ class _Learning:
         broad = self.anneal(broad_base(modes), "a broad normal")
         if has_prior(self.target):
             self.anneal(None, "the prior", self.mass)
-        if self.preparation.whitens:
-            population = broad.annealed.population
-            score = np.asarray(population.gradient_base + population.gradient_delta)
-            self.annealer.whitening = from_points(broad.population, score)
+        self._whiten_by(broad)
         before = len(modes.x)
         modes = search.again(jax.random.fold_in(self.key, 1), modes, broad.population)
         if listed is None or len(modes.x) != before:
@@ -166,7 +192,14 @@ class _Learning:
         name = "a normal at the one mode" if len(modes.x) == 1 else f"a mixture at {min(len(modes.x), MAX_MODES)} modes"
         return self.anneal(base, name)
 
-    def _improve(self, best: Pilot, modes: Modes) -> Pilot:
+    def _whiten_by(self, pilot: Pilot) -> None:
+        """Learn a metric from the points that a pass has reached."""
+        if self.preparation.whitens and bool(pilot.annealed.finished):
+            population = pilot.annealed.population
+            score = np.asarray(population.gradient_base + population.gradient_delta)
+            self.annealer.whitening = from_points(pilot.population, score)
+
+    def _improve(self, best: Pilot) -> Pilot:
         """Mix the two best bases if they do about as well; otherwise fit the best to points of the target."""
         if best.length < SHORT_PATH and best.annealed.finished:
             return best
@@ -188,12 +221,12 @@ class _Learning:
             fair = [pilot for pilot in choice.fair(self.tried) if pilot.annealed.finished] or [last]
             points = np.concatenate([pilot.population for pilot in fair])
             times = "refitted" if last is start else f"refitted {len(refitted)} times"
-            refitted.append(self.anneal(refit(last.base, points, self._round(points)), f"{start.name}, {times}"))
+            refitted.append(self.anneal(refit(last.base, points, self._round()), f"{start.name}, {times}"))
             if refitted[-1].length > 0.9 * last.length or refitted[-1].length < SHORT_PATH:
                 break
         return refitted[1:]
 
-    def _round(self, points: Float[np.ndarray, "point d"]) -> NormalShells:
+    def _round(self) -> NormalShells:
         """A normal in whose units the target is about round."""
         return next(pilot.base for pilot in self.tried if isinstance(pilot.base, NormalShells))
 
