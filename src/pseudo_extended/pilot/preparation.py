@@ -106,6 +106,8 @@ class _Learning:
         self.tried: list[Pilot] = []
         self.notes: list[str] = []
         self.mass = NORMALISED
+        self.round: NormalShells
+        """In whose units the target is about round."""
 
     def anneal(self, base: LearnedBase | None, name: str, base_mass: PriorMass = NORMALISED) -> Pilot:
         """One pass, which is remembered."""
@@ -146,8 +148,8 @@ class _Learning:
         self.notes.append("no ascent ended at a mode.")
         centre = self.x.mean(axis=0)
         scale = NO_MODE_SCALE * (1 + np.abs(centre))
-        dense = self.target.dim <= DENSE_UP_TO
-        pilot = self.anneal(shells(centre, np.diag(scale**2) if dense else scale**2), "a normal around the starts")
+        self.round = shells(centre, np.diag(scale**2) if self.target.dim <= DENSE_UP_TO else scale**2)
+        pilot = self.anneal(self.round, "a normal around the starts")
         if has_prior(self.target):
             self.anneal(None, "the prior", self.mass)
         if not any(bool(each.annealed.finished) for each in self.tried):
@@ -161,10 +163,11 @@ class _Learning:
 
     def _try_bases(self, search: ModeSearch, modes: Modes) -> tuple[Modes, Pilot]:
         """Normals at the modes first; a broad normal and the prior unless that settles it."""
+        self.round = broad_base(modes)
         listed = self._list(modes, None)
         if listed is not None and (choice.is_settled(listed) or self._is_alone(modes)):
             return modes, listed
-        broad = self.anneal(broad_base(modes), "a broad normal")
+        broad = self.anneal(self.round, "a broad normal")
         if has_prior(self.target):
             self.anneal(None, "the prior", self.mass)
         self._whiten_by(broad)
@@ -221,14 +224,10 @@ class _Learning:
             fair = [pilot for pilot in choice.fair(self.tried) if pilot.annealed.finished] or [last]
             points = np.concatenate([pilot.population for pilot in fair])
             times = "refitted" if last is start else f"refitted {len(refitted)} times"
-            refitted.append(self.anneal(refit(last.base, points, self._round()), f"{start.name}, {times}"))
+            refitted.append(self.anneal(refit(last.base, points, self.round), f"{start.name}, {times}"))
             if refitted[-1].length > 0.9 * last.length or refitted[-1].length < SHORT_PATH:
                 break
         return refitted[1:]
-
-    def _round(self) -> NormalShells:
-        """A normal in whose units the target is about round."""
-        return next(pilot.base for pilot in self.tried if isinstance(pilot.base, NormalShells))
 
     def _weigh_prior(self) -> PriorMass:
         [weigh] = compile_once(Job(partial(log_ratios, self.target), (self.key,)))
