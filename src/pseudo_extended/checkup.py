@@ -96,7 +96,7 @@ def check(model: Any, init: Any = None, *, num_starts: int = 64, seed: int = 0, 
     checks.choice("show", show, (True, False, None))
     doubts = check_densities(target, Plain(HMC() if target.is_differentiable else RandomWalk()))
     u = propose_starts(target, init, key, num_starts)
-    findings = [_shapes(target, doubts)]
+    findings = [_shapes(target, [str(doubt) for doubt in doubts])]
     values, gradients = _evaluate(target, u)
     findings.append(_density(target, values))
     good = np.isfinite(values)
