@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import multivariate_normal
 
 import pseudo_extended as pe
+from pseudo_extended.target.bases import NormalShells
 
 from .sentences import assert_sentence
 
@@ -109,3 +110,44 @@ def test_base_refuses(arguments, name):
     with pytest.raises(TypeError) as error:
         pe.Base(*arguments)
     assert_sentence(error, f"{name} of Base")
+
+
+class TestNormalShells:
+    """A normal with wider copies around it is the mixture of them."""
+
+    factors, shares = np.array([1.0, 2.5, 6.0]), np.array([0.8, 0.15, 0.05])
+
+    @pytest.mark.parametrize("dim", [3, 12])
+    @pytest.mark.parametrize("dense", [False, True])
+    def test_it_is_the_mixture(self, x64, dense, dim):
+        rng = np.random.default_rng(0)
+        mean = rng.normal(size=dim)
+        scale = np.tril(0.3 * rng.normal(size=(dim, dim))) + np.eye(dim) * 2 if dense else rng.uniform(1, 2, dim)
+        if dense:
+            scale[np.diag_indices(dim)] = np.abs(np.diagonal(scale)) + 0.5
+        base = NormalShells(mean, scale, self.factors, self.shares)
+        mixture = pe.NormalMixture(np.tile(mean, (3, 1)), np.multiply.outer(self.factors, scale), self.shares)
+        for u in rng.normal(size=(5, dim)) * 4:
+            np.testing.assert_allclose(base.log_density(u, None, 0.0), mixture.log_density(u, None, 0.0), rtol=1e-10)
+
+    def test_draws_have_its_moments(self, x64):
+        base = NormalShells(np.array([1.0, -2.0]), np.array([[1.0, 0.0], [0.5, 0.7]]), self.factors, self.shares)
+        draws = jax.vmap(lambda key: base.draw(key, 2, lambda u: u))(jax.random.split(jax.random.key(0), 40_000))
+        spread = np.sum(self.shares * self.factors**2)
+        expected = spread * base.scale @ base.scale.T
+        np.testing.assert_allclose(np.mean(draws, axis=0), base.mean, atol=0.05)
+        np.testing.assert_allclose(np.cov(np.asarray(draws).T), expected, rtol=0.1)
+
+    @pytest.mark.parametrize(
+        ("settings", "words"),
+        [
+            ((np.zeros((2, 2)), np.ones(2)), ("mean", "vector")),
+            ((np.zeros(2), np.ones(3)), ("scale", "(3,)")),
+            ((np.zeros(2), -np.ones(2)), ("scale", "positive")),
+            ((np.zeros(2), np.ones(2), [1.0], [0.5, 0.5]), ("factors", "shares")),
+        ],
+    )
+    def test_bad_settings(self, settings, words):
+        with pytest.raises(ValueError, match="NormalShells") as caught:
+            NormalShells(*settings)
+        assert_sentence(caught, *words)
