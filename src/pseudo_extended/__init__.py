@@ -17,7 +17,7 @@ from pseudo_extended.version import __version__ as __version__
 
 
 def _read_names() -> dict[str, str]:
-    """Where each public name is defined, from the stub: a new name is written there and nowhere else."""
+    """Read from the stub where each public name is defined: a new name is written there and nowhere else."""
     stub = ast.parse(Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8"))
     imports = [line for line in stub.body if isinstance(line, ast.ImportFrom)]
     return {alias.name: str(line.module) for line in imports for alias in line.names}

@@ -35,7 +35,7 @@ class AbstractInstrument(eqx.Module):
 
     @abstractmethod
     def start(self, key: Key[Array, ""], num_particles: int) -> Float[Array, " auxiliary"]:
-        """Where the auxiliary variables start."""
+        """Return starting values of the auxiliary variables."""
 
     @abstractmethod
     def terms(
@@ -53,12 +53,12 @@ class AbstractStaticInstrument(AbstractInstrument):
     """An instrument without auxiliary variables: nothing moves but the pseudo-samples."""
 
     def num_auxiliary(self, num_particles: int) -> int:
-        """None."""
+        """The number of auxiliary variables, which is zero."""
         del num_particles
         return 0
 
     def start(self, key: Key[Array, ""], num_particles: int) -> Float[Array, " auxiliary"]:
-        """Nothing to start."""
+        """Return an empty vector: there are no auxiliary variables."""
         del key, num_particles
         return jnp.zeros(0)
 

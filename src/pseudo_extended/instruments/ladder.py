@@ -65,7 +65,7 @@ class Ladder(AbstractStaticInstrument):
             )
 
     def check(self, target: Target, num_particles: int) -> None:
-        """As many rungs as pseudo-samples; a rung at β = 0 needs a base."""
+        """Require as many rungs as pseudo-samples, and a base for a rung at β = 0."""
         if self.rungs.size != num_particles:
             raise ValueError(
                 f"betas of Ladder must have one entry for each of the {num_particles} pseudo-samples; "
@@ -74,7 +74,7 @@ class Ladder(AbstractStaticInstrument):
         refuse_improper("the smallest of betas of Ladder", float(self.rungs[0]), target)
 
     def betas(self, num_particles: int, auxiliary: Float[Array, " auxiliary"]) -> Float[Array, " particle"]:
-        """The rungs."""
+        """The rungs of the ladder, one for each pseudo-sample."""
         del num_particles, auxiliary
         return jnp.asarray(self.rungs)
 

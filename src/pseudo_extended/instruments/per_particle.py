@@ -37,7 +37,7 @@ class PerParticle(AbstractInstrument):
         self.instruments = tuple(instruments)
 
     def check(self, target: Target, num_particles: int) -> None:
-        """As many instruments as pseudo-samples, each fit for one of them."""
+        """Require as many instruments as pseudo-samples, each of which fits a single one."""
         if len(self.instruments) != num_particles:
             raise ValueError(
                 f"instruments of PerParticle must have one entry for each of the {num_particles} pseudo-samples; "

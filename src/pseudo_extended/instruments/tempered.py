@@ -64,7 +64,7 @@ class Tempered(AbstractInstrument):
                 raise ValueError(f"{name} of Tempered must be finite inside (beta_min, beta_max); got {value}.")
 
     def num_auxiliary(self, num_particles: int) -> int:
-        """One temperature each."""
+        """The number of temperatures, one for each pseudo-sample."""
         return num_particles
 
     def start(self, key: Key[Array, ""], num_particles: int) -> Float[Array, " auxiliary"]:

@@ -1,4 +1,4 @@
-"""What a kernel is: one step that leaves a density on a flat vector alone."""
+"""The interface of a kernel: one step that leaves a density on a flat vector invariant."""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -17,7 +17,7 @@ LogDensity = Callable[[Float[Array, " dim"]], Float[Array, ""]]
 
 
 class KernelState(NamedTuple):
-    """What the next step needs: the point, and the density there so that it is not computed again."""
+    """The state of a kernel: the point, and the density there so that it is not computed again."""
 
     position: Float[Array, " dim"]
     log_density: Float[Array, ""]
@@ -26,7 +26,7 @@ class KernelState(NamedTuple):
 
 
 class KernelInfo(NamedTuple):
-    """What the user may ask about one step."""
+    """The account of one step: acceptance, failures and costs."""
 
     acceptance_rate: Float[Array, " step_size"]
     """One for each step size of the kernel; nan for a part of a mixture that did not run."""
@@ -39,7 +39,7 @@ class KernelInfo(NamedTuple):
 
 
 class KernelParameters(NamedTuple):
-    """What warm-up tunes."""
+    """The step sizes and the metric, which warm-up tunes."""
 
     step_size: Float[Array, " step_size"]
     inverse_mass: Float[Array, " dim"] | Float[Array, "dim dim"]
@@ -54,13 +54,13 @@ class AbstractKernel(eqx.Module):
     @property
     @abstractmethod
     def uses_gradient(self) -> bool:
-        """Whether it differentiates the density."""
+        """Whether the kernel differentiates the density."""
 
     @abstractmethod
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
     ) -> tuple[KernelState, KernelInfo]:
-        """Move once."""
+        """Move the state once, and report what happened."""
 
     def move_tempered(
         self,

@@ -1,4 +1,4 @@
-"""Kernels made of kernels: one after the other, or one of them at random. Both keep what each part keeps."""
+"""Kernels made of kernels: one after the other, or one of them at random; both keep the invariance of their parts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,13 +30,13 @@ class Cycle(AbstractKernel):
 
     @property
     def uses_gradient(self) -> bool:
-        """If any part does."""
+        """Whether any part uses the gradient."""
         return any(kernel.uses_gradient for kernel in self.kernels)
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
     ) -> tuple[KernelState, KernelInfo]:
-        """All of them, in order."""
+        """Move once with each of the kernels, in order."""
         infos = []
         for i, (kernel, share) in enumerate(zip(self.kernels, _shares(self.kernels, parameters), strict=True)):
             state, info = kernel.step(jax.random.fold_in(key, i), log_density, state, share)
@@ -69,13 +69,13 @@ class Mixture(AbstractKernel):
 
     @property
     def uses_gradient(self) -> bool:
-        """If any part does."""
+        """Whether any part uses the gradient."""
         return any(kernel.uses_gradient for kernel in self.kernels)
 
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
     ) -> tuple[KernelState, KernelInfo]:
-        """One of them; the acceptance rates of the others are nan."""
+        """Move once with one of the kernels; the acceptance rates of the others are nan."""
         key_choice, key_step = jax.random.split(key)
         chosen = jax.random.choice(key_choice, len(self.kernels), p=jnp.asarray(self.probabilities))
         shares = _shares(self.kernels, parameters)

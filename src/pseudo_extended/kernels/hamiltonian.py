@@ -29,7 +29,7 @@ class HMC(AbstractKernel):
 
     @property
     def uses_gradient(self) -> bool:
-        """Yes."""
+        """True: the kernel follows the gradient."""
         return True
 
     def step(
@@ -56,7 +56,7 @@ class MALA(AbstractKernel):
 
     @property
     def uses_gradient(self) -> bool:
-        """Yes."""
+        """True: the kernel follows the gradient."""
         return True
 
     def step(
@@ -82,7 +82,7 @@ class NUTS(AbstractKernel):
 
     @property
     def uses_gradient(self) -> bool:
-        """Yes."""
+        """True: the kernel follows the gradient."""
         return True
 
     def step(

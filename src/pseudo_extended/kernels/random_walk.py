@@ -36,7 +36,7 @@ class RandomWalk(AbstractKernel):
 
     @property
     def uses_gradient(self) -> bool:
-        """No."""
+        """False: the kernel uses values of the density only."""
         return False
 
     def step(

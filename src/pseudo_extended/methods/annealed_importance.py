@@ -21,19 +21,19 @@ from pseudo_extended.warmup import Stage, WindowedWarmup
 
 
 class WalkEnd(NamedTuple):
-    """The end of a walk."""
+    """The end of a walk, with its weight."""
 
     path: TemperedPoint
     log_weight: Float[Array, ""]
 
     @property
     def position(self) -> Float[Array, " d"]:
-        """The point."""
+        """The position where the walk ended."""
         return self.path.position
 
 
 class Walk(NamedTuple):
-    """What happened on the way, by bands of temperatures."""
+    """The account of a walk, by bands of temperatures."""
 
     position: Float[Array, "band d"]
     """Where the walk left the band."""
@@ -94,11 +94,11 @@ class AnnealedImportance(AbstractMethod):
 
     @property
     def needs_gradient(self) -> bool:
-        """If its kernel does."""
+        """Whether the kernel uses the gradient."""
         return self.kernel.uses_gradient
 
     def check(self, target: Target) -> None:
-        """Walks start from draws of the base."""
+        """Require a base that can be sampled, from which the walks start."""
         if target.base is None or not target.base.can_sample:
             got = "a target without a base" if target.base is None else "a base without a sampler"
             raise ValueError(
@@ -111,7 +111,7 @@ class AnnealedImportance(AbstractMethod):
         return jax.vmap(lambda u: jnp.isfinite(target.path_point(u).log_base))(x)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
-        """The given point only serves to find first step sizes."""
+        """Make a chain; the given point only serves to find first step sizes."""
         if self.step_size is None:
             centres = band_betas(jnp.asarray(self.betas)[1:-1], jnp.asarray(self.bands), self.num_bands)
             kernels = start_rungs(key, self.kernel, self.warmup, target, centres, x[0])
@@ -121,7 +121,7 @@ class AnnealedImportance(AbstractMethod):
         return Chain(state, kernels, jax.vmap(self.warmup.start)(kernels))
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[WalkEnd, Walk]:
-        """A whole walk; nothing of the last one is left."""
+        """Make a whole walk from the base to the target; nothing of the last one is left."""
         key_base, key_walk = jax.random.split(key)
         betas = jnp.asarray(self.betas)
         start = tempered_point(target, target.draw_base(key_base), gradient=self.kernel.uses_gradient)
@@ -183,10 +183,10 @@ class AnnealedImportance(AbstractMethod):
         return WeightedPoints(state.position[None], jnp.zeros(1), statistics, state.log_weight)
 
     def report(self, info: Walk) -> StepInfo:
-        """The whole walk together."""
+        """Sum up the walk: mean acceptance, failures and evaluations."""
         rate = jnp.sum(info.acceptance_sum) / jnp.sum(info.num_moves)
         return StepInfo(rate, info.diverging, info.non_finite, info.num_evaluations)
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return f"annealed importance sampling {type(self.kernel).__name__}, {self.betas.size - 1} steps"

@@ -88,7 +88,7 @@ class ContinuousTempering(AbstractPreparedMethod):
 
     @classmethod
     def graham_2017(cls, variant: str = "joint") -> "ContinuousTempering":
-        """As in the authors' code: HMC of 20 leapfrog steps of size 0.5, and a base fitted by variational inference.
+        """The setting of the authors' code: HMC with 20 leapfrog steps of size 0.5, and a variational fit as the base.
 
         >>> import pseudo_extended as pe
         >>> pe.ContinuousTempering.graham_2017("gibbs").step_size
@@ -98,11 +98,11 @@ class ContinuousTempering(AbstractPreparedMethod):
 
     @property
     def needs_gradient(self) -> bool:
-        """Always: if not the kernel, then the fit."""
+        """True: the fit of the base uses the gradient even if the kernel does not."""
         return True
 
     def check(self, target: Target) -> None:
-        """The base must fit."""
+        """Require a base that fits the target's dimension."""
         if self.base is not None:
             self.base.check("base", target.dim)
 
@@ -199,7 +199,7 @@ class ContinuousTempering(AbstractPreparedMethod):
         return WeightedPoints(state.kernel.position[None, :d], jnp.zeros(1), statistics, log_importance=log_p1)
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return f"continuous tempering, {self.variant}, {type(self.kernel).__name__}"
 
     def tempered(self, target: Target) -> Target:
@@ -233,7 +233,7 @@ class ContinuousTempering(AbstractPreparedMethod):
 
 
 def log_jacobian(u: Float[Array, ""]) -> Float[Array, ""]:
-    """log dβ/du."""
+    """The log Jacobian of the map from u to β, log dβ/du."""
     return jax.nn.log_sigmoid(u) + jax.nn.log_sigmoid(-u)
 
 

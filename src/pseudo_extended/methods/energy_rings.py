@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 
 class EnergyRings(NamedTuple):
-    """For each chain that files points, its rings from the lowest energies to the highest."""
+    """The rings of each chain that files points, from the lowest energies to the highest."""
 
     points: Float[Array, "chain ring slot d"]
     num_offered: Int[Array, "chain ring"]

@@ -133,7 +133,7 @@ class EquiEnergy(AbstractMethod):
 
     @property
     def needs_gradient(self) -> bool:
-        """No."""
+        """False: steps are random walks and jumps."""
         return False
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
@@ -220,7 +220,7 @@ class EquiEnergy(AbstractMethod):
         return StepInfo(info.acceptance_rate[0], jnp.asarray(False), info.non_finite, num_evaluations)
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return f"equi-energy sampler, {self.num_chains} chains"
 
     def _steps_of_chain(self, num_steps: Int[Array, ""]) -> Int[Array, " chain"]:

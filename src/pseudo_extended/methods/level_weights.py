@@ -84,7 +84,7 @@ def leading_log_weight(sums: LevelSums, betas: Float[Array, " level"]) -> Float[
 
 
 def ladder_places(betas: Float[Array, " level"]) -> Float[Array, " level"]:
-    """Where each level is on the way from 0 to 1: half by its number, half by log β; the first has a stop to itself.
+    """Place each level between 0 and 1: half by its number, half by log β; the first has a stop to itself.
 
     Equal steps in β are far apart near 0, where Δ changes most; by number alone a sweep would pass over them.
 

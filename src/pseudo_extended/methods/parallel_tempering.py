@@ -36,12 +36,12 @@ class Replicas(NamedTuple):
 
     @property
     def position(self) -> Float[Array, "rung d"]:
-        """Of every rung."""
+        """The positions of all rungs."""
         return self.path.position
 
 
 class LadderParameters(NamedTuple):
-    """Of the kernels, with a leading axis of the rungs that have one, and the ladder."""
+    """Tuned parameters of every rung's kernel, with a leading rung axis, and the ladder itself."""
 
     step_size: Float[Array, "kernel step_size"]
     inverse_mass: Float[Array, "kernel d"] | Float[Array, "kernel d d"]
@@ -49,7 +49,7 @@ class LadderParameters(NamedTuple):
 
 
 class LadderAdaptation(NamedTuple):
-    """Of the kernels, and how often swaps were rejected in this window."""
+    """The state of warm-up: that of every rung's kernel, and how often swaps were rejected in this window."""
 
     kernels: Adaptation
     rejections: Float[Array, " pair"]
@@ -57,7 +57,7 @@ class LadderAdaptation(NamedTuple):
 
 
 class Moves(NamedTuple):
-    """What happened in one step: at each kernel."""
+    """The account of one step: what happened at each kernel, and how many points were drawn from the base."""
 
     kernels: KernelInfo
     num_draws: Int[Array, ""]
@@ -131,7 +131,7 @@ class ParallelTempering(AbstractMethod):
 
     @classmethod
     def kou_2006(cls) -> "ParallelTempering":
-        """As on the 20-mode mixture of Kou, Zhou and Wong (2006): five temperatures, a random walk, seldom swaps.
+        """The setting of Kou, Zhou and Wong (2006) for 20 modes: five temperatures, a random walk, rare swaps.
 
         T = (1, 2.8, 7.7, 21.6, 60), normal steps of 0.25 √T, and one pair proposed in a tenth of the iterations. They
         started all chains uniformly on the unit square and kept 50,000 draws in each of 20 runs.
@@ -157,11 +157,11 @@ class ParallelTempering(AbstractMethod):
 
     @property
     def needs_gradient(self) -> bool:
-        """If its kernel does."""
+        """Whether the kernel uses the gradient."""
         return self.kernel.uses_gradient
 
     def check(self, target: Target) -> None:
-        """β = 0 needs a base."""
+        """Require a base if the ladder begins at β = 0."""
         check_ladder("ParallelTempering", self.betas, target)
 
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
@@ -169,7 +169,7 @@ class ParallelTempering(AbstractMethod):
         return jax.vmap(lambda u: jnp.isfinite(target.path_point(u).log_base))(x)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
-        """Every rung at the one given point."""
+        """Start every rung at the one given point."""
         betas, first = jnp.asarray(self.betas), self._num_drawn(target)
         one = tempered_point(target, x[0], gradient=self.kernel.uses_gradient)
         path = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (betas.size, *leaf.shape)), one)
@@ -182,7 +182,7 @@ class ParallelTempering(AbstractMethod):
         return Chain(replicas, LadderParameters(*kernels, betas), adaptation)
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[Replicas, Moves]:
-        """Every rung moves, then neighbours swap."""
+        """Move every rung, then swap neighbours."""
         key_base, key_kernels, key_propose, key_accept = jax.random.split(key, 4)
         betas = chain.parameters.betas
         path, info = self._move(key_base, key_kernels, target, chain.state.path, chain.parameters)
@@ -248,7 +248,7 @@ class ParallelTempering(AbstractMethod):
         return WeightedPoints(path.position[-1:], jnp.zeros(1), statistics)
 
     def report(self, info: Moves) -> StepInfo:
-        """All rungs together."""
+        """Sum up the moves of all rungs."""
         kernels = info.kernels
         return StepInfo(
             jnp.nanmean(kernels.acceptance_rate),
@@ -258,7 +258,7 @@ class ParallelTempering(AbstractMethod):
         )
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return f"parallel tempering {type(self.kernel).__name__}, {self.betas.size} temperatures"
 
     def _num_drawn(self, target: Target) -> int:

@@ -30,7 +30,7 @@ class Plain(AbstractMethod):
 
     @property
     def needs_gradient(self) -> bool:
-        """If its kernel does."""
+        """Whether the kernel uses the gradient."""
         return self.kernel.uses_gradient
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
@@ -38,11 +38,11 @@ class Plain(AbstractMethod):
         return start_chain(key, self.kernel, self.warmup, target.log_target, x[0])
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[KernelState, KernelInfo]:
-        """One step of the kernel on log γ."""
+        """Make one step of the kernel on log γ."""
         return step_chain(key, self.kernel, target.log_target, chain)
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: KernelInfo) -> Chain:
-        """Step sizes and metric."""
+        """Tune the step sizes and the metric."""
         del target
         return adapt_chain(self.kernel, self.warmup, chain, stage, info)
 
@@ -52,10 +52,10 @@ class Plain(AbstractMethod):
         return (Statistic("lp"),)
 
     def points(self, target: Target, state: KernelState) -> WeightedPoints:
-        """The point itself, with weight one."""
+        """Return the point itself, with weight one."""
         del target
         return WeightedPoints(state.position[None], jnp.zeros(1), {"lp": state.log_density})
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return f"{type(self.kernel).__name__} on the target"

@@ -50,20 +50,20 @@ class PseudoExtended(AbstractMethod):
 
     @property
     def num_points(self) -> int:
-        """N."""
+        """The number of pseudo-samples, N."""
         return self.num_particles
 
     @property
     def needs_gradient(self) -> bool:
-        """If its kernel does."""
+        """Whether the kernel uses the gradient."""
         return self.kernel.uses_gradient
 
     def check(self, target: Target) -> None:
-        """The instrument must give a proper extended target."""
+        """Require an instrument that gives a proper extended target."""
         self.instrument.check(target, self.num_particles)
 
     def covers(self, target: Target, x: Float[Array, "particle d"]) -> Bool[Array, " particle"]:
-        """Whether q is positive."""
+        """Whether q is positive at the starting points."""
         extended = self.extended(target)
         return jnp.isfinite(extended.terms(extended.start(jax.random.key(0), x)).log_q)
 
@@ -79,7 +79,7 @@ class PseudoExtended(AbstractMethod):
         return step_chain(key, self.kernel, self.extended(target).log_density, chain)
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: KernelInfo) -> Chain:
-        """Step sizes and metric on the extended space."""
+        """Tune step sizes and metric on the extended space."""
         del target
         return adapt_chain(self.kernel, self.warmup, chain, stage, info)
 
@@ -92,7 +92,7 @@ class PseudoExtended(AbstractMethod):
         )
 
     def points(self, target: Target, state: KernelState) -> WeightedPoints:
-        """All pseudo-samples, weighted by γ(x_i)π(β_i)/q(x_i, β_i)."""
+        """Return all pseudo-samples, weighted by γ(x_i)π(β_i)/q(x_i, β_i)."""
         extended = self.extended(target)
         statistics = {"lp": state.log_density, "beta": extended.betas(state.position)}
         return WeightedPoints(extended.split(state.position).x, extended.terms(state.position).log_weight, statistics)
@@ -103,7 +103,7 @@ class PseudoExtended(AbstractMethod):
         return report._replace(num_evaluations=report.num_evaluations * self.num_particles)
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         kernel, instrument = type(self.kernel).__name__, type(self.instrument).__name__
         return f"pseudo-extended {kernel}, N = {self.num_particles}, {instrument}"
 

@@ -30,7 +30,7 @@ class RepellingState(NamedTuple):
 
 
 class RepellingInfo(NamedTuple):
-    """One step."""
+    """The account of one step: acceptance and evaluations."""
 
     acceptance_rate: Float[Array, ""]
     non_finite: Bool[Array, ""]
@@ -95,11 +95,11 @@ class RepellingAttracting(AbstractMethod):
 
     @property
     def needs_gradient(self) -> bool:
-        """No."""
+        """False: proposals are random walks."""
         return False
 
     def check(self, target: Target) -> None:
-        """The scale must fit."""
+        """Require a scale that fits the target's dimension."""
         if self.scale.ndim and self.scale.shape[0] != target.dim:
             raise ValueError(
                 f"scale of RepellingAttracting must be one number or have length {target.dim}, like the target; "
@@ -173,7 +173,7 @@ class RepellingAttracting(AbstractMethod):
         return centre + (scale @ noise if scale.ndim == 2 else scale * noise)
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: RepellingInfo) -> Chain:
-        """Nothing is tuned."""
+        """Return the chain as it is: nothing is tuned."""
         del target, stage, info
         return chain
 
@@ -195,7 +195,7 @@ class RepellingAttracting(AbstractMethod):
         return StepInfo(info.acceptance_rate, jnp.asarray(False), info.non_finite, info.num_evaluations)
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return "repelling-attracting Metropolis"
 
 

@@ -43,12 +43,12 @@ class TemperedState(NamedTuple):
 
     @property
     def position(self) -> Float[Array, " d"]:
-        """The point."""
+        """The position of the chain."""
         return self.path.position
 
 
 class LevelParameters(NamedTuple):
-    """Of the kernels, with a leading axis of bands, and the log weight of each level."""
+    """Tuned parameters of the kernels, with a leading axis of bands, and the log weight of each level."""
 
     step_size: Float[Array, "band step_size"]
     inverse_mass: Float[Array, "band d"] | Float[Array, "band d d"]
@@ -56,7 +56,7 @@ class LevelParameters(NamedTuple):
 
 
 class LevelAdaptation(NamedTuple):
-    """Of the kernels and of the weights."""
+    """The state of warm-up, of the kernels and of the weights."""
 
     kernels: Adaptation
     sums: LevelSums
@@ -123,7 +123,7 @@ class SimulatedTempering(AbstractMethod):
 
     @property
     def needs_gradient(self) -> bool:
-        """If its kernel does."""
+        """Whether the kernel uses the gradient."""
         return self.kernel.uses_gradient
 
     def check(self, target: Target) -> None:
@@ -135,7 +135,7 @@ class SimulatedTempering(AbstractMethod):
         return jax.vmap(lambda u: jnp.isfinite(target.path_point(u).log_base))(x)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
-        """At the given point, on a level from its conditional, with weights that make all levels equally likely."""
+        """Start at the given point, on a level from its conditional, where all levels are equally likely."""
         key_step, key_level = jax.random.split(key)
         path = tempered_point(target, x[0], gradient=self.kernel.uses_gradient)
         sums = first_sums(jnp.asarray(self.betas), path.delta)
@@ -224,13 +224,13 @@ class SimulatedTempering(AbstractMethod):
         return StepInfo(rate, info.diverging, info.non_finite, info.num_evaluations)
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return f"simulated tempering {type(self.kernel).__name__}, {self.betas.size} temperatures"
 
     def _with_level(
         self, key: Key[Array, ""], path: TemperedPoint, moved_at: Int[Array, ""], log_weight: Float[Array, " level"]
     ) -> TemperedState:
-        """A level from its conditional, P(k | x)."""
+        """Draw a level from its conditional, P(k | x)."""
         log_level = level_log_probabilities(jnp.asarray(self.betas), path.delta, log_weight)
         level = jax.random.categorical(key, log_level)
         return TemperedState(path, level, moved_at, log_level[-1], log_level[0], log_weight[jnp.array([0, -1])])

@@ -39,7 +39,7 @@ class Relaxation(eqx.Module):
     """The machine enumerated, if it was: for exact draws."""
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, ""]:
-        """log γ(x)."""
+        """Evaluate the log density of the relaxation, log γ(x)."""
         return -0.5 * jnp.sum(x**2) + jnp.sum(log_cosh(jnp.asarray(self.coupling) @ x + self.bias))
 
     def draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, "size d"]:

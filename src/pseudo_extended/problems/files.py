@@ -24,7 +24,7 @@ class DamagedFileError(ValueError):
 
 
 class DataFile(NamedTuple):
-    """Where a file is, and the SHA-256 of what it holds."""
+    """The address of a file, and the SHA-256 of its contents."""
 
     address: str
     digest: str

@@ -52,7 +52,7 @@ class HorseshoePrior(eqx.Module):
         return log_slab + log_intercept + log_z + scales + jnp.sum(_log_half_cauchy(position["local"]))
 
     def sample(self, key: Key[Array, ""]) -> dict[str, Array]:
-        """An independent draw."""
+        """Make an independent draw of the prior."""
         keys = jax.random.split(key, 5)
         half = 0.5 * self.slab_df
         return {
@@ -64,7 +64,7 @@ class HorseshoePrior(eqx.Module):
         }
 
     def coefficients(self, position: dict[str, Array]) -> Float[Array, " covariate"]:
-        """x."""
+        """Return the regression coefficients x of a position."""
         slab = self.slab_scale**2 * position["slab"]
         square = position["local"] ** 2
         return position["z"] * position["global"] * jnp.sqrt(slab * square / (slab + position["global"] ** 2 * square))

@@ -30,12 +30,12 @@ class NormalMixture(eqx.Module):
     variances: Float[np.ndarray, " component"]
 
     def __call__(self, x: Float[Array, " d"]) -> Float[Array, ""]:
-        """log π(x)."""
+        """Evaluate the log density of the mixture, log π(x)."""
         log_scale = jnp.log(self.weights) - 0.5 * x.shape[0] * jnp.log(2 * jnp.pi * self.variances)
         return logsumexp(log_scale - 0.5 * jnp.sum((x - self.means) ** 2, axis=-1) / self.variances)
 
     def draw(self, rng: np.random.Generator, size: int) -> Float[np.ndarray, "size d"]:
-        """Independent draws."""
+        """Make independent draws of the mixture."""
         component = rng.choice(len(self.weights), size=size, p=self.weights)
         noise = rng.normal(size=(size, self.means.shape[1]))
         return self.means[component] + np.sqrt(self.variances[component])[:, None] * noise

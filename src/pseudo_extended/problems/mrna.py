@@ -23,7 +23,7 @@ class Transfection(eqx.Module):
     measured: Float[np.ndarray, " point"]
 
     def __call__(self, position: dict[str, Float[Array, ""]]) -> Float[Array, ""]:
-        """The likelihood."""
+        """Evaluate the log likelihood of the measurements."""
         t0, k, b, d, sigma = (10.0 ** position[name] for name in BOUNDS)
         z = (self.measured - fluorescence(jnp.asarray(self.time), t0, k, b, d)) / sigma
         return -0.5 * jnp.sum(z**2) - len(self.time) * (jnp.log(sigma) + 0.5 * jnp.log(2 * jnp.pi))

@@ -1,4 +1,4 @@
-"""Does a kernel leave a distribution alone? An exact test, for ours and for anybody's.
+"""An exact test of whether a kernel leaves a distribution invariant, for the library's kernels and for yours.
 
 Start from exact draws, apply the kernel a few times, and compare with fresh exact draws. A correct kernel changes
 nothing, whatever its step size; a wrong Jacobian, weight or acceptance test shifts some statistic. There is no warm-up,
@@ -22,16 +22,16 @@ Statistics = Callable[[Float[Array, " dim"]], Float[Array, " statistic"]]
 
 
 class InvarianceReport(NamedTuple):
-    """What the test saw."""
+    """The outcome of a test of invariance."""
 
     p_values: Float[np.ndarray, " statistic"]
     """Two-sample Kolmogorov-Smirnov, one for each statistic."""
     moved: float
-    """The share of draws that the kernel moved; a kernel that stands still leaves everything alone."""
+    """The share of draws that the kernel moved; a kernel that stands still leaves everything invariant."""
 
     @property
     def p_value(self) -> float:
-        """The smallest, corrected for their number (Bonferroni): a false alarm below α has probability at most α."""
+        """The smallest p-value with Bonferroni's correction: a false alarm below α has probability at most α."""
         return float(min(1.0, np.min(self.p_values) * len(self.p_values)))
 
     def passes(self, alpha: float = 1e-4, least_moved: float = 0.2) -> bool:
@@ -49,13 +49,13 @@ def check_invariance(
     num_steps: int = 3,
     seed: int = 0,
 ) -> InvarianceReport:
-    """Test whether `step` leaves alone the distribution that `exact` draws from.
+    """Test whether `step` leaves the distribution that `exact` draws from invariant.
 
     Args:
         step: One move, a JAX function of a random key and a state vector.
         exact: Independent draws: a function of a NumPy generator and their number.
         statistics: Numbers to compare, a JAX function of a state; the coordinates themselves unless given. Give the
-            log density, products and weights as well: a wrong kernel may leave each coordinate alone.
+            log density, products and weights as well: a wrong kernel may leave each coordinate's distribution as it is.
         num_draws: States to move, and fresh ones to compare with.
         num_steps: Moves of each.
         seed: For everything.
