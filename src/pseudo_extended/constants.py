@@ -49,7 +49,7 @@ class ByPrecision:
 
 
 class Installation:
-    """The installation of a conversion in JAX, from the first context that is entered to the last that is left, on any thread."""
+    """A conversion installed in JAX from the first context that is entered to the last that is left, on any thread."""
 
     def __init__(self) -> None:
         self.lock = Lock()

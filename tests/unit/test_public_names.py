@@ -12,6 +12,7 @@ from pseudo_extended import __main__ as command
 from tests.unit.sentences import assert_sentence
 
 NAMESPACES = ["bases", "instruments", "kernels", "methods", "plots", "problems", "testing"]
+FLAGS = ["diverging", "non_finite"]
 OPTIONAL = ["arviz", "google_crc32c", "matplotlib", "typer", "xarray", "zarr"]
 
 
@@ -63,9 +64,10 @@ class TestMissingExtras:
 
     @pytest.mark.parametrize("missing", ["arviz", "xarray"])
     def test_of_arviz(self, monkeypatch, missing):
+        blank = {"acceptance_rate": np.ones((1, 4)), **{name: np.zeros((1, 4), bool) for name in FLAGS}}
         result = pe.Result(
             target=pe.Target(jnp.sum, np.zeros(1)), unconstrained=np.zeros((1, 4, 1, 1)),
-            log_weights=np.zeros((1, 4, 1)), statistics={}, method="", seed=0, seconds={}, stopped=None, doubts=(),
+            log_weights=np.zeros((1, 4, 1)), statistics=blank, method="", seed=0, seconds={}, stopped=None, doubts=(),
         )  # fmt: skip
         monkeypatch.setitem(sys.modules, missing, None)
         with pytest.raises(ImportError) as error:
