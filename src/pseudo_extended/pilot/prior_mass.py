@@ -91,7 +91,7 @@ def _bridge(at_prior: Float[np.ndarray, " draw"], at_normal: Float[np.ndarray, "
         return np.nan
     log = float(np.median(at_prior))
     for _ in range(100):
-        top = logsumexp(at_normal - np.logaddexp(at_normal, log))
-        bottom = logsumexp(-np.logaddexp(at_prior, log))
+        top = np.asarray(logsumexp(at_normal - np.logaddexp(at_normal, log)))
+        bottom = np.asarray(logsumexp(-np.logaddexp(at_prior, log)))
         log = float(top - bottom)
     return log
