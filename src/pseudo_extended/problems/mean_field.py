@@ -59,7 +59,9 @@ def mean_field(density: Relaxation, *, restarts: int = 100, seed: int = 0) -> Me
     mean = share @ means
     spread = np.einsum("k,ki,kj->ij", share, means - mean, means - mean)
     inner = coupling.T @ np.diag(share @ (1 - solutions**2)) @ coupling
-    log_zeta = float(np.asarray(logsumexp(bounds))) + 0.5 * own.sum() + 0.5 * dim * np.log(2 * np.pi) - units * np.log(2)
+    log_zeta = (
+        float(np.asarray(logsumexp(bounds))) + 0.5 * own.sum() + 0.5 * dim * np.log(2 * np.pi) - units * np.log(2)
+    )
     return MeanField(Normal(mean, np.linalg.cholesky(spread + inner + np.eye(dim))), float(log_zeta), len(found))
 
 
