@@ -118,6 +118,96 @@ def test_a_slope_without_end_has_no_mode():
     assert searched(jnp.sum).is_empty
 
 
+def search_of(log_density, dim, *, gradient=True, **settings):
+    search = ModeSearch(pe.Target(log_density, np.zeros(dim)), gradient=gradient, **settings)
+    search.programs = compile_once(*search.jobs)
+    return search
+
+
+def beyond(rubbish):
+    """A unit normal in five dimensions up to a radius of twenty."""
+    return lambda x: jnp.where(jnp.sum(x**2) < 400, -0.5 * jnp.sum(x**2), rubbish(x))
+
+
+@pytest.mark.parametrize(
+    ("log_density", "mean", "scale"),
+    [
+        (beyond(lambda x: 1e32), 0.0, 1.0),
+        (beyond(lambda x: 1e3 * jnp.sin(1e3 * jnp.sum(x))), 0.0, 1.0),
+        (lambda x: jnp.where(x[0] > -1, -0.5 * jnp.sum((x - 1) ** 2), jnp.nan), 1.0, 1.0),
+        (lambda x: -0.5 * jnp.sum(x**2) - 3 * jnp.floor(jnp.abs(x[0])), 0.0, 1.0),
+        (lambda x: jnp.sum(2e3 - 0.5 * ((x.astype(jnp.float32) - 3) * 10) ** 2).astype(float), 3.0, 0.1),
+    ],
+    ids=["plateau at infinity", "rough", "nan in a half space", "discontinuities", "single precision"],
+)
+def test_rubbish_does_not_mislead(log_density, mean, scale):
+    search = search_of(log_density, 5)
+    found = search.from_starts(jax.random.key(0), np.zeros((1, 5)))
+    assert len(found.x) == 1
+    np.testing.assert_allclose(found.x[0], mean, atol=0.02)
+    np.testing.assert_allclose(found.covariance[0], scale**2 * np.eye(5), atol=0.02 * scale**2)
+    assert search.evaluations < 8000
+
+
+def test_what_is_no_parabola_is_as_wide_as_it_is():
+    """At a kink, where the curvature is infinite; it is zero at the top of a quartic."""
+    for power in (1, 4):
+        [covariance] = (
+            search_of(lambda x, power=power: -jnp.sum(jnp.abs(x) ** power), 2)
+            .from_starts(jax.random.key(0), np.zeros((1, 2)))
+            .covariance
+        )
+        assert np.all((np.sqrt(np.diagonal(covariance)) > 0.3) & (np.sqrt(np.diagonal(covariance)) < 1.0))
+
+
+def test_a_wall_and_a_pole_are_places_to_begin_at():
+    """No ascent converges: the top is at the edge of the support, or there is none, as in a centred hierarchy."""
+    found = search_of(lambda x: jnp.where(x[0] > 0, -x[0] - 0.5 * x[1] ** 2, -jnp.inf), 2).from_starts(
+        jax.random.key(0), np.ones((1, 2))
+    )
+    np.testing.assert_allclose(found.x, [[0.0, 0.0]], atol=0.3)
+    pole = search_of(lambda x: -0.5 * jnp.sum(x[1:] ** 2 * jnp.exp(-2 * x[0])) - 3 * x[0] - jnp.exp(x[0]), 4)
+    found = pole.from_starts(jax.random.key(0), np.ones((1, 4)))
+    assert np.all(np.isfinite(found.covariance))
+    assert len(found.x) == 1
+    assert "ended at a mode" in pole.notes[0]
+
+
+def test_every_evaluation_is_counted_and_their_number_is_bounded():
+    """As the function in Python counts them, with and without gradients; answers that are known cost nothing."""
+    calls = []
+
+    def log_density(x):
+        calls.append(1)
+        return float(np.logaddexp(-0.5 * np.sum((x - 4) ** 2), -0.5 * np.sum((x + 4) ** 2)))
+
+    search = search_of(pe.from_numpy(log_density), 2, gradient=False, max_evaluations=700)
+    calls.clear()
+    found = search.from_starts(jax.random.key(0), np.zeros((1, 2)))
+    assert 0.9 * search.evaluations <= len(calls) <= search.evaluations <= 700
+    assert "budget of 700" in search.notes[0]
+    np.testing.assert_allclose(np.sort(np.abs(found.x).ravel()), 4.0, atol=0.02)
+
+
+@pytest.mark.parametrize("dim", [2, 30])
+def test_a_normal_costs_little(dim):
+    scale = np.logspace(0, 1, dim)
+    search = search_of(lambda x: -0.5 * jnp.sum((x / scale) ** 2), dim)
+    found = search.from_starts(jax.random.key(0), np.ones((1, dim)))
+    again = search.again(jax.random.key(1), found, scale * np.random.default_rng(0).normal(size=(256, dim)))
+    np.testing.assert_allclose(again.covariance, [np.diag(scale**2)], atol=1e-4 * scale.max() ** 2)
+    assert search.evaluations < 6000
+    assert again.num_hits[0] == again.num_ascents > 48
+
+
+def test_what_cannot_be_listed_is_left_after_a_round_or_two():
+    """Two to the sixteenth modes."""
+    search = search_of(lambda x: jnp.sum(4 * x**2 - x**4), 16)
+    found = search.from_starts(jax.random.key(0), np.zeros((1, 16)))
+    assert found.unseen > 0.5
+    assert search.evaluations < 8000
+
+
 def test_outside_the_support_nothing_is_to_be_explained():
     here = Modes(np.zeros((1, 1)), np.zeros(1), np.ones((1, 1)), np.ones(1, int))
     np.testing.assert_array_equal(

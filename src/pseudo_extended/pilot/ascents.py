@@ -94,8 +94,7 @@ def ascend(
         return ~jnp.all(queue.lanes.done)
 
     def advance(queue: _Queue) -> _Queue:
-        # A lane that is done stays where it is: its value is asked for again, and not used.
-        moved = jax.vmap(lambda climber: _advance(evaluate, climber, max_evaluations))(queue.lanes)
+        moved = jax.vmap(lambda climber: _advance(evaluate, climber, starts[0], max_evaluations))(queue.lanes)
         lanes = _choose(queue.lanes.done, queue.lanes, moved)
         ended = lanes.done & ~queue.lanes.done
         # A place outside the array is not written to.
@@ -163,11 +162,18 @@ def _start(number: Int[Array, ""], x: Float[Array, " d"]) -> _Climber:
     )
 
 
-def _advance(evaluate: ValueAndGradient, climber: _Climber, max_evaluations: Int[Array, ""] | int) -> _Climber:
-    """Try one step: if it climbs enough, take it and choose the next direction, otherwise shorten it."""
+def _advance(
+    evaluate: ValueAndGradient, climber: _Climber, known: Float[Array, " d"], max_evaluations: Int[Array, ""] | int
+) -> _Climber:
+    """Try one step: if it climbs enough, take it and choose the next direction, otherwise shorten it.
+
+    A lane that is done asks for the first start again: functions called in Python remember their answers.
+    """
     is_first = climber.num_evaluations == 0
     move = climber.step * climber.direction
-    value, gradient = evaluate(climber.x + move, _known_curvature(climber.moves, climber.changes))
+    point = jnp.where(climber.done, known, climber.x + move)
+    width_known = jnp.where(climber.done, 0.0, _known_curvature(climber.moves, climber.changes))
+    value, gradient = evaluate(point, width_known)
     slope = jnp.vdot(climber.gradient, move)
     usable = jnp.isfinite(value) & jnp.all(jnp.isfinite(gradient))
     taken = usable & (is_first | (value >= climber.value + 1e-4 * slope))

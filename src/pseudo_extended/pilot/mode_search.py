@@ -98,7 +98,23 @@ class ModeSearch:
         self._refuse_what_nothing_depends_on(starts, ends)
         self._add(ends)
         self._rounds(proposals, FIRST_ASCENTS)
+        if not self.atlas.known:
+            self.atlas.add_edge()
+        if not self.atlas.known:
+            self._make_do(given)
         return self.atlas.modes()
+
+    def _make_do(self, given: Float[np.ndarray, "start d"]) -> None:
+        """A place to begin at, for a density without a mode: not far up from the starts, where its mass may be."""
+        ends = self._climb(given, LEAST_ASCENT).followed_by(self.atlas.unfinished)
+        ends = ends.take(ends.is_valid)
+        for i in range(min(len(ends.x), MANY)):
+            if self.atlas.add_place(ends.x[i], float(ends.log_density[i]), may_rise=True):
+                self.notes.append(
+                    "no ascent of the log density ended at a mode: it may be unbounded, as that of a centred hierarchy "
+                    "is, or have no finite integral."
+                )
+                break
 
     def again(self, key: Key[Array, ""], modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
         """More ascents, from points of the target as a pilot sees it that the modes do not explain."""
@@ -126,15 +142,23 @@ class ModeSearch:
             if self._cannot_be_listed() or self._is_spent():
                 break
             before = self._significant()
-            self._add(self._climb(self._propose(proposals, size, 0 if quiet else factor * num_screened)))
+            near, elsewhere = self._propose(proposals, size, 0 if quiet else factor * num_screened)
+            self._add(self._climb(near))
+            in_between = self._significant()
+            self._add(self._climb(elsewhere))
             quiet = 0 if self._new_since(before) else quiet + 1
             if not self._speaks_for_more(before) or quiet > MAX_QUIET:
                 break
-            if not quiet:
-                factor = max(min(2 * factor, MOST_SCREENED), self._unevenness())
+            uneven = self._unevenness()
+            if self._new_since(in_between):
+                factor = max(min(2 * factor, MOST_SCREENED), uneven)
+            else:
+                factor = uneven if uneven > factor else 1
             size = min(2 * size, NUM_ASCENTS)
 
-    def _propose(self, proposals: Proposals, size: int, num_screened: int) -> Float[np.ndarray, "start d"]:
+    def _propose(
+        self, proposals: Proposals, size: int, num_screened: int
+    ) -> tuple[Float[np.ndarray, "start d"], Float[np.ndarray, "start d"]]:
         """Starts of a round: half near what was found, half where the modes do not explain the density.
 
         After a round that has found nothing new, the other half is around modes that were found by luck.
@@ -143,15 +167,15 @@ class ModeSearch:
         near = proposals.near(found.x, size // 2)
         num_screened = self._affordable(num_screened)
         if found.is_empty:
-            return near
+            return near, near[:0]
         if not num_screened:
-            return np.concatenate([near, proposals.beside(found, size // 2)])
+            return near, proposals.beside(found, size // 2)
         points, distance = scatter(proposals.rng, found, proposals.x, num_screened)
         points = proposals.within_bounds(points)
         values, _ = self._look(points)
         excess = unexplained(found, points, values)
         chosen = most_unexplained(excess, distance, size // 2)
-        return np.concatenate([near, points[chosen[excess[chosen] > EXPLAINED]]])
+        return near, points[chosen[excess[chosen] > EXPLAINED]]
 
     def _unevenness(self) -> int:
         """How much closer than at first to look at the density between the modes."""
@@ -204,15 +228,21 @@ class ModeSearch:
     def _is_spent(self) -> bool:
         if self._affordable(LEAST_ASCENT) == LEAST_ASCENT:
             return False
-        self.notes = [
+        self._note_budget()
+        return True
+
+    def _note_budget(self) -> None:
+        ended = (
             f"the search for modes ended at its budget of {self.max_evaluations:,} evaluations of the density: there "
             "may be modes that it has not found."
-        ]
-        return True
+        )
+        self.notes = [note for note in self.notes if note != ended] + [ended]
 
     def _climb(self, starts: Float[np.ndarray, "start d"], limit: int = MAX_EVALUATIONS) -> Ends:
         """Ascents, as many as the budget allows."""
         number = min(len(starts), self._affordable(limit * len(starts)) // LEAST_ASCENT)
+        if number < len(starts):
+            self._note_budget()
         parts = []
         for first in range(0, max(number, 1), NUM_ASCENTS):
             part = starts[first : min(first + NUM_ASCENTS, number)]

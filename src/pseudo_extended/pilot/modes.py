@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.special import logsumexp
 
-from pseudo_extended.pilot.neighbourhood import Look, Neighbourhood, survey
+from pseudo_extended.pilot.neighbourhood import Look, Neighbourhood, outline, survey
 
 SIGNIFICANT = 1e-3
 """The part of the mass of all modes that one needs to count for something."""
@@ -18,6 +18,8 @@ HIGHER = 1e-2
 """An end that is so much higher than the mode it belongs to takes its place."""
 MAX_PLACES = 512
 """Of those that have not been looked at."""
+MAX_EDGES = 4
+"""Ends that have not converged at which is looked for an edge."""
 MAX_ENDS = 4096
 """Ends that are kept, the highest."""
 
@@ -122,14 +124,15 @@ class Atlas:
         self.waiting = no_ends(dim)
         """Ends that have converged, and are in no mode that is known: nobody has looked whether they are modes."""
         self.unfinished = self.waiting
-        """The ends of the last batch that have not converged."""
+        """Ends that have not converged, the highest first."""
 
     def add(self, ends: Ends, max_surveys: int) -> None:
         """Tell ends apart: hits of modes that are known, new modes, and what is none. It looks at so many places."""
         converged = ends.is_valid & (ends.promise < CONVERGED)
         self.num_ascents += len(ends.x)
         self.num_unconverged += int(np.sum(~converged))
-        self.unfinished = ends.take(ends.is_valid & ~converged)
+        unfinished = self.unfinished.followed_by(ends.take(ends.is_valid & ~converged))
+        self.unfinished = unfinished.take(np.argsort(-unfinished.log_density)[:MAX_PLACES])
         fresh = ends.take(converged)
         for mode in list(self.known):
             fresh = self._assign(mode, fresh)
@@ -162,6 +165,20 @@ class Atlas:
             self.num_unconverged,
             self._other_hits(),
         )
+
+    def add_edge(self) -> None:
+        """The highest end that has not converged, if the density falls from there all the same, as from a wall."""
+        some = slice(MAX_EDGES)
+        for x, value in zip(self.unfinished.x[some], self.unfinished.log_density[some], strict=True):
+            if self.add_place(x, float(value), may_rise=False):
+                break
+
+    def add_place(self, x: Float[np.ndarray, " d"], value: float, *, may_rise: bool) -> bool:
+        """A place as a mode, as wide as the density is high around it; and whether it has such a width."""
+        around = outline(self.look, x, value, dense=self.dense, may_rise=may_rise)
+        if around is not None:
+            self.known.append(_Mode(x, value, around, 0))
+        return around is not None
 
     def _other_hits(self) -> Int[np.ndarray, " place"]:
         """Hits of places that have not been looked at, as far apart as modes of the usual width."""

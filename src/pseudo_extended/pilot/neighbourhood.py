@@ -29,6 +29,8 @@ MAX_AMISS = 1 / 3
 """The part of the neighbours that may be amiss: a density may be discontinuous in one parameter."""
 TRUSTED = 1e-5
 """The least eigenvalue, with ones on the diagonal, that is not taken for rounding."""
+LEAST_RATIO = 1e-13
+"""The least eigenvalue of a correlation matrix that has not been lost to rounding."""
 DOUBLINGS = np.arange(-6, 40)
 """Lengths at which a flat direction is looked at, as powers of two of its scale."""
 MAX_FLAT = 12
@@ -86,6 +88,22 @@ def survey(
         if not _agrees(sides, value, gradient):
             return None
         return _dense(look, x, value, gradient, sides) if dense else _diagonal(look, x, value, gradient, sides)
+
+
+def outline(
+    look: Look, x: Float[np.ndarray, " d"], value: float, *, dense: bool, may_rise: bool
+) -> Neighbourhood | None:
+    """How far the log density stays up along each coordinate, at a place that may have no curvature to speak of.
+
+    As at a wall, where an ascent cannot converge; with `may_rise`, the place need not be a top. None if the density
+    rises otherwise, or never falls.
+    """
+    unit = np.eye(len(x))
+    width = np.array([_profile(look, x, value, 1e-3 * (1 + abs(x[i])) * unit[i], may_rise) for i in range(len(x))])
+    width *= 1e-3 * (1 + np.abs(x))
+    if not np.all(np.isfinite(width)):
+        return None
+    return Neighbourhood(np.diag(width**2), np.diag(1 / width)) if dense else Neighbourhood(width**2, 1 / width)
 
 
 def _both_sides(
@@ -157,14 +175,30 @@ def _columns(sides: _Sides, gradient: Float[np.ndarray, " d"]) -> Float[np.ndarr
     return (behind - ahead) / width[:, None]
 
 
+def _not_parabolas(value: float, gradient: np.ndarray, sides: _Sides, diagonal: np.ndarray) -> np.ndarray:
+    """Coordinates along which values and gradients say different curvatures, as at a kink or on a plateau."""
+    by_values = 2 * _fall(value, sides.values, gradient, sides.step) / sides.step**2
+    noise = 2 * ROUNDING * abs(value) / sides.step**2
+    peaked = (diagonal * sides.step**2 > LEAST_DROP) & np.all(np.isfinite(sides.values), axis=0)
+    return np.flatnonzero(peaked & (np.abs(by_values - diagonal) > 0.3 * diagonal + noise))
+
+
 def _dense(look: Look, x: np.ndarray, value: float, gradient: np.ndarray, sides: _Sides) -> Neighbourhood | None:
     hessian = _columns(sides, gradient)
     hessian = 0.5 * (hessian + hessian.T)
-    diagonal = np.diagonal(hessian)
+    diagonal = np.diagonal(hessian).copy()
     scale = np.where(diagonal > 0, np.sqrt(1 / np.where(diagonal > 0, diagonal, 1.0)), sides.step)
     scale = np.fmin(scale, np.fmax(1e3 * sides.step, 1e-300))
     if not np.all(np.isfinite(hessian)):
         return None
+    for i in _not_parabolas(value, gradient, sides, diagonal)[:MAX_FLAT]:  # as wide as they are, not as at the tip
+        width = sides.step[i] * _profile(look, x, value, sides.step[i] * np.eye(len(x))[i])
+        if not np.isfinite(width):
+            return None
+        ratio = scale[i] / width
+        hessian[i] *= ratio
+        hessian[:, i] *= ratio
+        scale[i] = width
     curvatures, vectors = np.linalg.eigh(hessian * np.outer(scale, scale))
     width = np.where(curvatures > TRUSTED, curvatures, np.nan) ** -0.5
     flat = np.flatnonzero(np.isnan(width))
@@ -176,16 +210,21 @@ def _dense(look: Look, x: np.ndarray, value: float, gradient: np.ndarray, sides:
     if len(flat) > len(chosen):
         width[flat[MAX_FLAT:]] = np.exp(np.mean(np.log(width[chosen])))
     directions = scale[:, None] * vectors
-    return Neighbourhood((directions * width**2) @ directions.T, (vectors / scale[:, None]) / width)
+    covariance = (directions * width**2) @ directions.T
+    unit = np.sqrt(np.diagonal(covariance))
+    if not np.linalg.eigvalsh(covariance / np.outer(unit, unit))[0] > LEAST_RATIO:
+        return None
+    return Neighbourhood(covariance, (vectors / scale[:, None]) / width)
 
 
 def _diagonal(look: Look, x: np.ndarray, value: float, gradient: np.ndarray, sides: _Sides) -> Neighbourhood | None:
     diagonal = np.diagonal(_columns(sides, gradient))
     trusted = np.isfinite(diagonal) & (diagonal * sides.step**2 > LEAST_DROP)
+    trusted[_not_parabolas(value, gradient, sides, diagonal)] = False
     width = np.where(trusted, diagonal, np.nan) ** -0.5
     flat = np.flatnonzero(~trusted)
     for i in flat[:MAX_FLAT]:
-        width[i] = _profile(look, x, value, sides.step[i] * np.eye(len(x))[i])
+        width[i] = sides.step[i] * _profile(look, x, value, sides.step[i] * np.eye(len(x))[i])
         if not np.isfinite(width[i]):
             return None
     if len(flat) > MAX_FLAT:
@@ -193,10 +232,10 @@ def _diagonal(look: Look, x: np.ndarray, value: float, gradient: np.ndarray, sid
     return Neighbourhood(width**2, 1 / width)
 
 
-def _profile(look: Look, x: np.ndarray, value: float, direction: np.ndarray) -> float:
+def _profile(look: Look, x: np.ndarray, value: float, direction: np.ndarray, may_rise: bool = False) -> float:
     """How far along a flat direction the log density falls by a half, as over one standard deviation of a normal.
 
-    Infinite if it never does, and nan if it rises before: then the place is not a mode.
+    In units of the direction. Infinite if it never does, and nan if it rises before: then the place is not a mode.
     """
     lengths = 2.0**DOUBLINGS
     values, _ = look(np.concatenate([x + lengths[:, None] * direction, x - lengths[:, None] * direction]))
@@ -204,10 +243,10 @@ def _profile(look: Look, x: np.ndarray, value: float, direction: np.ndarray) -> 
     for side in values.reshape(2, -1):
         low = np.flatnonzero(~(side > value - 0.5))
         high = np.flatnonzero(side > value + AMISS + NOISE * abs(value))
-        if not len(low):
+        if not len(low) or side[-1] > value - 0.5:
             return np.inf
         first = low[0]
-        if len(high) and high[0] < first:
+        if len(high) and high[0] < first and not may_rise:
             return np.nan
-        total += lengths[first] if first == 0 else np.sqrt(lengths[first] * lengths[first - 1])
-    return float(total / 2)
+        total += float(lengths[first] if first == 0 else np.sqrt(lengths[first] * lengths[first - 1]))
+    return total / 2

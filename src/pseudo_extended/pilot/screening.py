@@ -49,7 +49,9 @@ def unexplained(
     # In one product for all modes, with the middle of the points as origin, so that few digits are lost.
     middle = points.mean(axis=0)
     if modes.covariance.ndim == 3:
-        whiteners = np.swapaxes(np.linalg.inv(np.linalg.cholesky(modes.covariance)), 1, 2)
+        unit = np.sqrt(np.diagonal(modes.covariance, axis1=1, axis2=2))
+        correlation = modes.covariance / (unit[:, :, None] * unit[:, None, :]) + 1e-12 * np.eye(modes.x.shape[1])
+        whiteners = np.swapaxes(np.linalg.inv(np.linalg.cholesky(correlation)), 1, 2) / unit[:, :, None]
         away = np.einsum("pi,kij->pkj", points - middle, whiteners, optimize=True)
         away -= np.einsum("ki,kij->kj", modes.x - middle, whiteners)
     else:
