@@ -57,4 +57,6 @@ from pseudo_extended.target import Target as Target
 from pseudo_extended.target.bases import Base as Base
 from pseudo_extended.target.bases import Normal as Normal
 from pseudo_extended.target.bases import NormalMixture as NormalMixture
+from pseudo_extended.target.symmetries import permutation as permutation
+from pseudo_extended.target.symmetries import sign_flip as sign_flip
 from pseudo_extended.version import __version__ as __version__

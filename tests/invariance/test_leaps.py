@@ -20,6 +20,8 @@ from pseudo_extended.tempering.labelled import Labelled, Rows
 from pseudo_extended.tempering.path import Path
 from pseudo_extended.testing import check_invariance
 
+from .resampled import at_places
+
 MEANS = np.array([[-2.0, 0.0], [2.5, 1.0], [0.0, -3.0]])
 DENSITY = NormalMixture(np.array([0.5, 0.3, 0.2]), MEANS, np.array([0.5, 0.2, 0.8]))
 TARGET = pe.Target(DENSITY, np.zeros(2))
@@ -39,36 +41,6 @@ PATH = Path(
 )
 T = np.array([0.0, 0.4, 1.0])
 """Of three points, of which the last carries the target."""
-NUM_PROPOSED = 400_000
-
-
-def exact(base):
-    """Three independent points: resampled from draws of the base, of the target, and of these moved about."""
-    with double_precision():
-        own = TARGET.with_base(base)
-        label_of, point = jax.jit(jax.vmap(base.label)), jax.jit(jax.vmap(own.path_point))
-        draw = jax.jit(jax.vmap(own.draw_base))
-
-    def draws(rng, size):
-        with double_precision():
-            keys = jax.random.split(jax.random.key(int(rng.integers(2**31))), NUM_PROPOSED)
-            half = DENSITY.draw(rng, NUM_PROPOSED)
-            x = np.where(rng.uniform(size=NUM_PROPOSED)[:, None] < 0.5, np.asarray(draw(keys)), half)
-            points, label = point(x), np.asarray(label_of(x))
-        log_base, delta = np.asarray(points.log_base), np.asarray(points.delta)
-        log_proposal = np.logaddexp(log_base, log_base + delta)
-        chosen = []
-        for t in T:
-            log_g = np.stack([np.interp(t, [0, 0.5, 1], row) for row in np.asarray(PATH.log_g).T])
-            beta = np.interp(t, [0, 0.5, 1], np.asarray(PATH.beta))
-            log_weight = log_base + beta * delta + log_g[label] - log_proposal
-            accept = np.exp(log_weight - log_weight.max())
-            kept = np.flatnonzero(rng.uniform(size=NUM_PROPOSED) < accept)
-            assert len(kept) >= size
-            chosen.append(x[rng.permutation(kept)[:size]])
-        return np.concatenate(chosen, axis=1)
-
-    return draws
 
 
 def run(base, num_steps=3):
@@ -95,7 +67,7 @@ def run(base, num_steps=3):
         points = jax.vmap(evaluate)(x)
         return jnp.concatenate([flat, label, points.delta, points.log_base, x[:, 0] * label])
 
-    return check_invariance(step, exact(base), statistics=statistics, num_steps=num_steps)
+    return check_invariance(step, at_places(TARGET, DENSITY, base, PATH, T), statistics=statistics, num_steps=num_steps)
 
 
 @pytest.mark.parametrize("name", LEARNED)

@@ -56,6 +56,7 @@ from pseudo_extended.tempering.labelled import Labelled, Rows, labelled, refresh
 from pseudo_extended.tempering.leaps import leap, leapers
 from pseudo_extended.tempering.mode_rows import adapt_rows
 from pseudo_extended.tempering.path import Path, cells_given, draw_t, on_path
+from pseudo_extended.tempering.symmetric import Sited, move_by_symmetry
 from pseudo_extended.tempering.temperatures import (
     TemperatureAdaptation,
     adapt_g,
@@ -68,6 +69,10 @@ from pseudo_extended.warmup import Stage
 MAX_SEARCHED = 1000
 """Dimensions in which modes of a model with a prior are looked for: the curvature at each costs a gradient for every
 dimension, hours for a regression on some thousand covariates."""
+
+
+HOW_USED = "in every step each pseudo-sample is moved by a random one."
+"""Of declared symmetries."""
 
 
 class IndexState(NamedTuple):
@@ -252,6 +257,7 @@ class IndexGibbs(AbstractPreparedMethod):
             target_kernel = NUTS()
             parameters = parameters._replace(log_step=jnp.append(parameters.log_step, parameters.log_step[-1]))
             notes = (*notes, "the pseudo-sample that carries the target also makes moves of NUTS.")
+        notes = (*notes, *(f"declared: {action.describe()}; {HOW_USED}" for action in target.symmetries))
         method = IndexGibbs(
             num_particles,
             kernel,
@@ -318,6 +324,9 @@ class IndexGibbs(AbstractPreparedMethod):
             points, rate, delta = refresh(key_refresh, own.draw_base, evaluate, points, beta)
             num_evaluations = num_evaluations + self.num_particles
             fresh_log_mass = log_masses(parameters.path, delta)
+        if target.symmetries:
+            key_symmetry, now = jax.random.fold_in(key, 4), Sited(points, label, t, carrier, beta)
+            points, label = move_by_symmetry(key_symmetry, own, now, parameters.path, gradient=self.needs_gradient)
         info = IndexInfo(beta, carrier, t, moved, rate, fresh_log_mass, of_target, num_evaluations, leap_rate)
         state = self._draw_index(key_index, parameters.path, points, info, label)
         return state, state.last

@@ -122,7 +122,7 @@ class ModeSearch:
         proposals = Proposals(key, self.target, points, None)
         some = proposals.some_of(points, FIRST_ASCENTS // 2)
         found = self.atlas.modes()
-        if self.dense and not found.is_empty and not self._cannot_be_listed():
+        if self.dense and self._affordable(1) and not found.is_empty and not self._cannot_be_listed():
             looked = points[: self._affordable(len(points))]
             values, _ = self._look(looked)
             excess = unexplained(found, looked, values)

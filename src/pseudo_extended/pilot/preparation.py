@@ -32,6 +32,7 @@ from pseudo_extended.pilot.mode_search import DENSE_UP_TO, MAX_MODES, ModeSearch
 from pseudo_extended.pilot.modes import Modes
 from pseudo_extended.pilot.prior_mass import NORMALISED, PriorMass, log_ratios, prior_mass
 from pseudo_extended.pilot.report import PilotReport, no_modes
+from pseudo_extended.pilot.symmetric_modes import with_images
 from pseudo_extended.pilot.whitening import from_modes, from_points
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture, NormalShells
@@ -129,7 +130,7 @@ class _Learning:
         self.say("compiling the search for modes")
         search.programs = compile_once(*search.jobs)
         self.say("looking for modes")
-        modes = search.from_starts(self.key, self.x)
+        modes = with_images(search.from_starts(self.key, self.x), self.target.symmetries, MAX_MODES)
         self.notes.extend(search.notes)
         if has_prior(self.target):
             self.mass = self._weigh_prior()
@@ -173,6 +174,7 @@ class _Learning:
         self._whiten_by(broad)
         before = len(modes.x)
         modes = search.again(jax.random.fold_in(self.key, 1), modes, broad.population)
+        modes = with_images(modes, self.target.symmetries, MAX_MODES)
         if listed is None or len(modes.x) != before:
             self._list(modes, broad)
         return modes, choice.choose(self.tried)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.run.declared_symmetries import check_symmetries
 from pseudo_extended.target import Target
 from pseudo_extended.target.host import no_gradient, said
 
@@ -27,7 +28,7 @@ def check_densities(target: Target, method: AbstractMethod) -> list[Message]:
     for name, function in parts.items():
         if function is not None:
             doubts += _check_density(target, name, function)
-    return doubts
+    return doubts + [recall(doubt, kinds.DOUBT) for doubt in check_symmetries(target, method)]
 
 
 def _check_density(target: Target, name: str, function: Callable[[Any], Any]) -> list[Message]:

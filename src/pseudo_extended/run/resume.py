@@ -272,6 +272,8 @@ def _check_target(store: Store, target: Target) -> None:
     if stored["position"] != here["position"]:
         before = ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest["position"])
         raise StoreError(f"{where}its position is {_shapes(target)}, and was {before}.")
+    if stored.get("symmetries") != here.get("symmetries"):
+        raise StoreError(f"{where}the symmetries that are declared are others.")
     if store.manifest["versions"] != fingerprint_versions():
         return
     if stored["density"] != here["density"]:

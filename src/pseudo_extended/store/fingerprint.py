@@ -23,7 +23,7 @@ PACKAGES = ("jax", "jaxlib", "blackjax", "numpy")
 
 @in_double_precision
 def fingerprint_target(target: Target) -> dict[str, str]:
-    """Hashes of the density's formula, of the arrays in it (the data), and of the position it is a function of."""
+    """Hashes of the density's formula, of the arrays in it (the data), of its position, and of declared symmetries."""
     functions: list[Any] = [target.path_point, target.constrain]
     arguments: list[Any] = [np.zeros(target.dim)] * 2
     if target.base is not None and target.base.can_sample:
@@ -33,11 +33,15 @@ def fingerprint_target(target: Target) -> dict[str, str]:
     for function, argument in zip(functions, arguments, strict=True):
         reader.read(jax.make_jaxpr(function)(argument))
     position = str([(parameter.name, parameter.shape) for parameter in target.parameters])
-    return {
+    found = {
         "position": hashlib.sha256(position.encode()).hexdigest(),
         "density": reader.formula.hexdigest(),
         "data": reader.data.hexdigest(),
     }
+    if target.symmetries:
+        declared = str([(action.symmetry.kind, action.blocks.tolist()) for action in target.symmetries])
+        found["symmetries"] = hashlib.sha256(declared.encode()).hexdigest()
+    return found
 
 
 @in_double_precision

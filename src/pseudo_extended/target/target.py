@@ -14,6 +14,7 @@ from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import labels
 from pseudo_extended.target.bases import AbstractBase, Base
 from pseudo_extended.target.host import HostFunction
+from pseudo_extended.target.symmetries import Action, Symmetry, actions_from
 from pseudo_extended.target.transforms import Bounds, bounds_from
 from pseudo_extended.target.views import View
 
@@ -51,8 +52,10 @@ class Target(eqx.Module):
 
     `bounds` maps the name of a parameter to `(lower, upper)`, either of them None; for a position that is one plain
     array it is the pair itself. `names` names the parameters (one name for a plain array, which is otherwise `x`; a
-    dict names its own). `dims` and `coords` label the axes of the output, as in ArviZ. A target made from a model of
-    another library has a `view`: its position is unconstrained already, and the view shows the model's own parameters.
+    dict names its own). `dims` and `coords` label the axes of the output, as in ArviZ. `symmetries` are those of the
+    density, `pe.permutation(…)` and `pe.sign_flip(…)`: the default method uses them as exact moves. A target made from
+    a model of another library has a `view`: its position is unconstrained already, and the view shows the model's own
+    parameters.
 
     >>> def log_density(p):
     ...     return -jnp.sum(p["theta"] ** 2) / p["tau"] - p["tau"]
@@ -70,6 +73,7 @@ class Target(eqx.Module):
     treedef: Any = eqx.field(static=True)
     coords: labels.Coords = eqx.field(static=True)
     view: View | None
+    symmetries: tuple[Action, ...]
 
     def __init__(
         self,
@@ -85,6 +89,7 @@ class Target(eqx.Module):
         dims: Mapping[str, Sequence[str]] | None = None,
         coords: Mapping[str, Sequence[Any]] | None = None,
         view: View | None = None,
+        symmetries: Sequence[Symmetry] | None = None,
     ):
         self.log_density, self.log_likelihood, self.base = _densities(
             log_density, log_prior, log_likelihood, sample_prior, base
@@ -99,6 +104,7 @@ class Target(eqx.Module):
         self.parameters = labels.label(shapes, {} if dims is None else dims)
         self.coords = labels.label_coords(self.parameters, {} if coords is None else coords)
         self.bounds = _bounds(shapes, bounds)
+        self.symmetries = actions_from(symmetries, self.parameters)
         self.view = None if view is None else checks.instance("view", view, View, "the view of a model")
         if self.base is not None:
             self.base.check("base", self.dim)
@@ -159,6 +165,17 @@ class Target(eqx.Module):
         log_target, of_target = jax.value_and_grad(lambda u: self.path_point(u).log_target)(u)
         path = PathPoint(log_base, log_target - log_base, log_target)
         return path, PathGradients(of_base, of_target - of_base)
+
+    def with_symmetries(self, symmetries: Sequence[Symmetry]) -> "Target":
+        """The same density with symmetries declared, such as those of a model of another library, by its own names.
+
+        >>> import pseudo_extended as pe
+        >>> target = pe.Target(lambda x: -jnp.sum(x**4), np.zeros(2)).with_symmetries([pe.permutation()])
+        >>> target.symmetries[0].describe()
+        'permutations of 2 indices of x'
+        """
+        actions = actions_from(symmetries, self.parameters)
+        return eqx.tree_at(lambda target: target.symmetries, self, actions)
 
     def with_base(self, base: AbstractBase) -> "Target":
         """The same density with another base; that of a prior and a likelihood becomes their sum."""
