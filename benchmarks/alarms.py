@@ -139,13 +139,13 @@ def few_round_trips(rng: np.random.Generator) -> pe.Result:
 GOOD = {
     "normal, d = 2": normals(2, 0.3),
     "normal, d = 20": normals(20, 0.5),
-    "two modes, 5 draws in each": mixture(0.8),
+    "two modes, 2.5 draws in each": mixture(0.6),
     "two modes, 2 draws in each": mixture(0.5),
     "Student's t, 5 degrees of freedom": student(5),
     "two modes and hot pseudo-samples": with_hot(True),
 }
 BAD = {
-    "each chain in one mode": mixture(1.0),
+    "each chain in one mode": mixture(1.0, seen=lambda k: 0 * k + np.array([[0], [0], [0], [1]])),
     "two modes, 500 draws in each": mixture(0.998),
     "one of four chains never sees a mode": mixture(0.9, seen=lambda k: k * np.array([[0], [1], [1], [1]])),
     "a mode without draws, in which hot ascents end": with_hot(False),

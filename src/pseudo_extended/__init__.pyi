@@ -36,6 +36,8 @@ from pseudo_extended.models import from_numpyro as from_numpyro
 from pseudo_extended.models import from_prior_transform as from_prior_transform
 from pseudo_extended.models import from_pymc as from_pymc
 from pseudo_extended.models import from_stan as from_stan
+from pseudo_extended.recovery.sensitivity import Sensitivity as Sensitivity
+from pseudo_extended.recovery.sensitivity import sensitivity as sensitivity
 from pseudo_extended.results.compare import Comparison as Comparison
 from pseudo_extended.results.compare import compare as compare
 from pseudo_extended.results.estimates import Estimate as Estimate
