@@ -20,10 +20,10 @@ STANDS_OUT = 2.0
 class Planted(NamedTuple):
     """A normal that is added to the density; its numbers are arguments of the compiled search."""
 
-    mean: Float[Array, " d"]
-    whitener: Float[Array, "d d"]
+    mean: Float[Array, " d"] | Float[np.ndarray, " d"]
+    whitener: Float[Array, "d d"] | Float[np.ndarray, "d d"]
     """The inverse of the root of its covariance: |whitener (x - mean)| is the distance in standard deviations."""
-    log_height: Float[Array, ""]
+    log_height: Float[Array, ""] | Float[np.ndarray, ""]
     """Its log density at the mean."""
 
     def log_density(self, u: Float[Array, " d"]) -> Float[Array, ""]:

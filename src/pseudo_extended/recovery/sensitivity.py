@@ -43,14 +43,17 @@ class Sensitivity:
 
         The interval is Clopper and Pearson's, which covers for any number of trials.
         """
+        found, sampled = self.trials["found"].to_numpy(bool), self.trials["sampled"].to_numpy(float)
+        cells = self.trials[["mass", "scale"]].to_numpy(float)
         rows = []
-        for (mass, scale), group in self.trials.groupby(["mass", "scale"], sort=False):
-            number, found = len(group), int(group["found"].sum())
-            low, high = binomial_interval(found, number)
-            row = {"mass": mass, "scale": scale, "planted": number, "found": found / number, "low": low, "high": high}
-            if self.trials["sampled"].notna().any():
-                runs = group["sampled"].dropna()
-                row |= {"runs": len(runs), "sampled": runs.mean() if len(runs) else np.nan}
+        for mass, scale in dict.fromkeys(map(tuple, cells)):
+            here = (cells[:, 0] == mass) & (cells[:, 1] == scale)
+            number, hits = int(here.sum()), int(found[here].sum())
+            low, high = binomial_interval(hits, number)
+            row = {"mass": mass, "scale": scale, "planted": number, "found": hits / number, "low": low, "high": high}
+            if np.any(np.isfinite(sampled)):
+                runs = sampled[here & np.isfinite(sampled)]
+                row |= {"runs": len(runs), "sampled": float(runs.mean()) if len(runs) else np.nan}
             rows.append(row)
         return pd.DataFrame(rows)
 
