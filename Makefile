@@ -1,5 +1,9 @@
-# Two commands do everything on a fresh machine with Python 3.11 and make: `make demo` and `make test`.
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# Two commands do everything on a fresh machine with Python 3.11 to 3.13 and make: `make demo` and `make test`.
+# The newest of them that runs: a shim of pyenv may be there for a Python that is not, so each is asked for its version.
+PYTHON ?= $(shell for minor in 13 12 11; do \
+	for python in python3.$$minor $(HOME)/.pyenv/versions/3.$$minor.*/bin/python; do \
+		if $$python --version > /dev/null 2>&1; then command -v $$python; exit; fi; \
+	done; done; command -v python3)
 VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --constraint $(CONSTRAINTS) --progress-bar on
@@ -20,9 +24,10 @@ test-all: test test-versions ## ... and the slow tests
 	$(TYPED) -m slow --ignore tests/models --ignore tests/doors tests reproduction
 	$(PYTEST) -m slow tests/models tests/doors
 
-# Python 3.12 and later have PyMC 6, ArviZ 1 and a newer JAX: a venv of its own for each that is on the machine.
+# Python 3.12 and later have PyMC 6, ArviZ 1 and a newer JAX than 3.11: a venv of its own for each other one here.
 test-versions: ## The unit tests and those of the adapters under every other Python that there is
-	@for minor in 12 13; do found=; \
+	@for minor in 11 12 13; do found=; \
+		if $(BIN)/python -c "import sys; sys.exit(sys.version_info[1] != $$minor)" 2> /dev/null; then continue; fi; \
 		for python in python3.$$minor $(HOME)/.pyenv/versions/3.$$minor.*/bin/python; do \
 			if [ -z "$$found" ] && $$python --version > /dev/null 2>&1; then found=$$python; fi; \
 		done; \
@@ -61,7 +66,7 @@ layers: install-dev
 # Nearly all of the time goes into compiling programs that run for a second: the least optimisation compiles fastest.
 # The fusion emitters compile slowly. From jaxlib 0.11.1 on they cannot be turned off, and XLA ends a process that asks.
 EMITTERS = $(shell $(BIN)/python -c 'import jaxlib; print("--xla_cpu_use_fusion_emitters=false" * (jaxlib.version.__version_info__ < (0, 11, 1)))')
-QUICK = XLA_FLAGS="--xla_backend_optimization_level=0 $(EMITTERS)"
+QUICK = PSEUDO_EXTENDED_CACHE=off XLA_FLAGS="--xla_backend_optimization_level=0 $(EMITTERS)"
 
 # The longest come first, so that neither worker waits for the other at the end.
 # Coverage costs little where Python can watch lines itself, from 3.12 on; `make coverage` measures it with any Python.
@@ -76,7 +81,7 @@ unit: install-dev ## Unit tests, bad input, the same draws however a run is cut 
 	COVERAGE_CORE=sysmon $(QUICK) $(PYTEST) $(COVERAGE) -m "not slow" --durations 12 README.md docs tools tests/execution reproduction tests/models tests/doors tests/unit tests/fuzz src
 
 runs: install-dev ## Whole runs against truth, and the examples
-	XLA_FLAGS="$(EMITTERS)" $(PYTEST) -m "not slow" tests/statistical tests/examples
+	PSEUDO_EXTENDED_CACHE=off XLA_FLAGS="$(EMITTERS)" $(PYTEST) -m "not slow" tests/statistical tests/examples
 
 typed-tests: install-dev ## The contracts, with array shapes checked at run time
 	$(QUICK) $(TYPED) -m "not slow" tests/contracts

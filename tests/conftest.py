@@ -7,6 +7,9 @@ import pytest
 
 from pseudo_extended.precision import double_precision
 
+os.environ.setdefault("PSEUDO_EXTENDED_CACHE", "off")
+"""Programs are compiled anew, and the user's are left alone."""
+
 
 @pytest.fixture
 def x64():

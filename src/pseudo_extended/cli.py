@@ -8,6 +8,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from pseudo_extended.kept_programs import VARIABLE, forget_kept_programs, kept_programs
 from pseudo_extended.results.stop_reason import StopReason, has_enough, stop_reason
 from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
@@ -118,6 +119,20 @@ def info(store: StorePath) -> None:
         typer.echo(f", NOT TO BE TRUSTED ({', '.join(doubts.split())})" if doubts else "")
     for sentence in (*manifest.get("notes", ()), *opened.broken):
         typer.echo(sentence)
+
+
+@app.command()
+def cache(
+    clear: Annotated[bool, typer.Option("--clear", help="Delete all of them.")] = False,
+) -> None:
+    """Compiled programs that are kept on this machine: where, how many and how large."""
+    kept = kept_programs()
+    if kept.directory is None:
+        typer.echo(f"no compiled programs are kept: {VARIABLE} is off, or its directory is not yours alone")
+        return
+    typer.echo(f"{kept.directory}: {kept.num_programs} programs, {kept.num_bytes / 2**20:.1f} MiB")
+    if clear:
+        typer.echo(f"deleted {forget_kept_programs()} files")
 
 
 @app.command(

@@ -4,7 +4,8 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from threading import Lock, local
 from typing import Any, NamedTuple
 
@@ -13,10 +14,13 @@ from jax.extend.core import jaxpr_as_fun
 from jax.sharding import SingleDeviceSharding
 from jax.stages import Lowered
 
+from pseudo_extended.compiler_options import quick_options, single_threaded_options
+from pseudo_extended.kept_programs import compiled_or_kept
 from pseudo_extended.small_batches import in_small_batches, threads_may_wait_for_ever
+from pseudo_extended.watchdog import on_own_thread, watched
 
-_compiled: OrderedDict[str, Future[Callable[..., Any]]] = OrderedDict()
-"""Those under way as well: a thread that wants one waits for the thread that compiles it, and for no other."""
+_compiled: OrderedDict[str, Future[Any]] = OrderedDict()
+"""Those under way as well: a thread that wants one waits for that one, and for no other."""
 _compiled_lock = Lock()
 _MAX_COMPILED = 64
 _clock = local()
@@ -32,6 +36,11 @@ class Job(NamedTuple):
     arguments: tuple[Any, ...]
     device: Device | None = None
     """Where it runs; None for where JAX puts it."""
+    quick: bool = False
+    """Whether it runs so briefly that it is compiled with little optimisation: in a third of the time, to run in up to
+    four times the time. Its numbers may differ in their last digits, so that this must be a fixed property of it."""
+    name: str = "a program"
+    """What it does, for whoever waits for it."""
 
     def lower(self) -> Lowered:
         """Traced and lowered, not yet compiled; rewritten where its kernels could wait for each other for ever."""
@@ -56,17 +65,41 @@ class Job(NamedTuple):
         return jax.jit(function, in_shardings=here, out_shardings=here)
 
 
+class Program:
+    """A compiled program, which runs on a thread of its own while the caller waits where Ctrl-C is heard."""
+
+    def __init__(self, compiled: Callable[..., Any], name: str) -> None:
+        self.compiled, self.name = compiled, name
+
+    def __call__(self, *arguments: Any) -> Any:
+        """What it computes, when it is there."""
+        [result] = watched([on_own_thread(partial(self.compiled, *arguments), self.name)], self.name)
+        return result
+
+
 def compile_once(*jobs: Job) -> list[Callable[..., Any]]:
-    """The functions, compiled side by side, or from memory if the very same program was compiled before.
+    """The functions, compiled side by side, or from memory or disk if the very same program was compiled before.
 
     A function is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
     up by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
     """
     began = time.perf_counter()
     try:
-        return _compile([job.lower() for job in jobs], [str(job.device) for job in jobs])
+        compiled = _compile(jobs, [job.lower() for job in jobs])
+        return [Program(program, job.name) for program, job in zip(compiled, jobs, strict=True)]
     finally:
         _clock.seconds = seconds_compiling() + time.perf_counter() - began
+
+
+def run_once(function: Callable[..., Any], *arguments: Any, quick: bool = True, name: str = "a program") -> Any:
+    """What a function computes, compiled by `compile_once`, for what is computed a single time.
+
+    >>> import jax.numpy as jnp
+    >>> float(run_once(jnp.sum, jnp.ones(3)))
+    3.0
+    """
+    [compiled] = compile_once(Job(function, arguments, quick=quick, name=name))
+    return compiled(*arguments)
 
 
 def seconds_compiling() -> float:
@@ -74,46 +107,46 @@ def seconds_compiling() -> float:
     return getattr(_clock, "seconds", 0.0)
 
 
-def _compile(programs: list[Lowered], places: list[str]) -> list[Callable[..., Any]]:
+def _compile(jobs: tuple[Job, ...], programs: list[Lowered]) -> list[Callable[..., Any]]:
     texts = [program.as_text() for program in programs]
+    options: list[dict[str, Any]] = [
+        (quick_options() if job.quick else {}) | (single_threaded_options() if "stablehlo.fft" in text else {})
+        for job, text in zip(jobs, texts, strict=True)
+    ]
+    calls = [
+        partial(program.compile, compiler_options=option or None)
+        for program, option in zip(programs, options, strict=True)
+    ]
+    what = "compiling " + ", ".join(dict.fromkeys(job.name for job in jobs))
     if any("callback" in text for text in texts):
         # The text of a program that calls back into Python does not say which function it calls.
-        return [program.compile() for program in programs]
+        return watched([on_own_thread(call, what) for call in calls], what)
     # The text says nothing of arguments that the program does not use, of the names in what it returns, nor of where.
     shells = [
-        f"{program.in_tree} {program.in_avals} {program.out_tree} {place}"
-        for program, place in zip(programs, places, strict=True)
+        f"{program.in_tree} {program.in_avals} {program.out_tree} {job.device} {option}"
+        for program, job, option in zip(programs, jobs, options, strict=True)
     ]
     names = [hashlib.sha256((text + shell).encode()).hexdigest() for text, shell in zip(texts, shells, strict=True)]
-    mine: dict[str, Lowered] = {}
     with _compiled_lock:
-        for name, program in zip(names, programs, strict=True):
+        for name, program, job, call in zip(names, programs, jobs, calls, strict=True):
             if name not in _compiled:
-                _compiled[name], mine[name] = Future(), program
+                if job.device is None and jax.default_backend() == "cpu":
+                    call = partial(compiled_or_kept, name, program, call)
+                _compiled[name] = on_own_thread(call, what)
             _compiled.move_to_end(name)
         found = {name: _compiled[name] for name in names}
         while len(_compiled) > _MAX_COMPILED:
             _compiled.popitem(last=False)
     try:
-        with ThreadPoolExecutor(max(len(mine), 1)) as pool:
-            for name, program in zip(mine, pool.map(lambda program: program.compile(), mine.values()), strict=True):
-                found[name].set_result(program)
+        compiled = dict(zip(found, watched(list(found.values()), what), strict=True))
     finally:
-        _forget([(name, found[name]) for name in mine if not found[name].done()])
-    return [_awaited(found[name], program) for name, program in zip(names, programs, strict=True)]
+        _forget_failed(found)
+    return [compiled[name] for name in names]
 
 
-def _awaited(future: Future[Callable[..., Any]], program: Lowered) -> Callable[..., Any]:
-    try:
-        return future.result()
-    except CancelledError:  # another thread gave it up
-        return program.compile()
-
-
-def _forget(failed: list[tuple[str, Future[Any]]]) -> None:
-    """Programs that were not compiled, because of an error or Ctrl-C: who waits for one compiles it alone."""
+def _forget_failed(found: dict[str, Future[Any]]) -> None:
+    """Programs that could not be compiled: who wants one tries again. After Ctrl-C, the others are there in time."""
     with _compiled_lock:
-        for name, future in failed:
-            if _compiled.get(name) is future:
+        for name, future in found.items():
+            if future.done() and future.exception() is not None and _compiled.get(name) is future:
                 del _compiled[name]
-            future.cancel()

@@ -9,7 +9,7 @@ from types import FrameType
 
 
 class Interruptions:
-    """While it is entered, counts Ctrl-C; the third of them is raised at once, for whoever hangs."""
+    """While it is entered, counts Ctrl-C; the third of them is raised at once, whatever the loop does."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -114,9 +114,12 @@ def build_programs_on(
     chunk = chunk_input(key, 0, 0, capacity, None)
     chain = jax.eval_shape(start, arrays, key, numbers, x)
     jobs = [
-        Job(function, (arrays, *arguments), device)
+        job
         for device in devices
-        for function, arguments in ((start, (key, numbers, x)), (advance, (chunk, numbers, chain)))
+        for job in (
+            Job(start, (arrays, key, numbers, x), device, quick=True, name="the start of a chain"),
+            Job(advance, (arrays, chunk, numbers, chain), device, name="warm-up and draws"),
+        )
     ]
     compiled = compile_once(*jobs)
     return [

@@ -50,7 +50,9 @@ def starting_points(
         return jax.vmap(lambda u: _is_finite(target, u, method.needs_gradient))(x), method.covers(target, x)
 
     places = np.zeros((num_chains, num_particles, target.dim))
-    [checked] = compile_once(Job(jax.vmap(check, in_axes=(None, 0)), (arrays, places)))
+    [checked] = compile_once(
+        Job(jax.vmap(check, in_axes=(None, 0)), (arrays, places), quick=True, name="starting points")
+    )
 
     def is_good(points: Float[np.ndarray, "some d"]) -> Bool[np.ndarray, " some"]:
         """The program takes as many points as all chains have."""

@@ -3,7 +3,8 @@
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import jax
 from pseudo_extended import checks
 from pseudo_extended.compiled import Device
 from pseudo_extended.run.advance import Advanced, LaneInput, LaneProgram, Segment, Work
+from pseudo_extended.watchdog import on_own_thread
 
 
 class Workers(ABC):
@@ -43,15 +45,14 @@ class Threads(Workers):
         used = devices[:num_lanes]
         self.programs = LaneProgram.compile(work, used or (None,))
         self.slots = max(cores, len(used)) if used and used[0].platform != "cpu" else cores
-        self.pool = ThreadPoolExecutor(self.slots)
 
     def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[Advanced]:
-        """On the next free thread."""
-        return self.pool.submit(self.programs[number % len(self.programs)].advance, lane, segment)
+        """On a thread of its own: the loop asks for no more than `slots` at a time."""
+        program = self.programs[number % len(self.programs)]
+        return on_own_thread(partial(program.advance, lane, segment), "a chain")
 
     def close(self) -> None:
-        """What runs comes to its end."""
-        self.pool.shutdown(wait=True, cancel_futures=True)
+        """Nobody waits for what still runs after an error: it may be stuck, and its threads keep nothing alive."""
 
 
 def check_devices(devices: Any) -> list[Device]:
