@@ -17,7 +17,7 @@ from jax.stages import Lowered
 from pseudo_extended.compiler_options import quick_options, single_threaded_options
 from pseudo_extended.kept_programs import compiled_or_kept
 from pseudo_extended.small_batches import in_small_batches, threads_may_wait_for_ever
-from pseudo_extended.watchdog import on_own_thread, watched
+from pseudo_extended.watchdog import finished, on_own_thread, watched
 
 _compiled: OrderedDict[str, Future[Any]] = OrderedDict()
 """Those under way as well: a thread that wants one waits for that one, and for no other."""
@@ -127,9 +127,11 @@ def _compile(jobs: tuple[Job, ...], programs: list[Lowered]) -> list[Callable[..
         for program, job, option in zip(programs, jobs, options, strict=True)
     ]
     names = [hashlib.sha256((text + shell).encode()).hexdigest() for text, shell in zip(texts, shells, strict=True)]
+    mine = set()
     with _compiled_lock:
         for name, program, job, call in zip(names, programs, jobs, calls, strict=True):
             if name not in _compiled:
+                mine.add(name)
                 if job.device is None and jax.default_backend() == "cpu":
                     call = partial(compiled_or_kept, name, program, call)
                 _compiled[name] = on_own_thread(call, what)
@@ -138,10 +140,14 @@ def _compile(jobs: tuple[Job, ...], programs: list[Lowered]) -> list[Callable[..
         while len(_compiled) > _MAX_COMPILED:
             _compiled.popitem(last=False)
     try:
-        compiled = dict(zip(found, watched(list(found.values()), what), strict=True))
+        finished(list(found.values()), what)
     finally:
         _forget_failed(found)
-    return [compiled[name] for name in names]
+    return [
+        # What failed for another thread, for want of memory perhaps, is tried again.
+        found[name].result() if name in mine or found[name].exception() is None else call()
+        for name, call in zip(names, calls, strict=True)
+    ]
 
 
 def _forget_failed(found: dict[str, Future[Any]]) -> None:

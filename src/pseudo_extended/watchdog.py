@@ -39,10 +39,15 @@ def on_own_thread(call: Callable[[], Any], name: str) -> Future[Any]:
 
 def watched(futures: Sequence[Future[Any]], name: str) -> list[Any]:
     """The results, when they are there; a sentence on stderr each time that nothing has moved for long."""
+    finished(futures, name)
+    return [future.result() for future in futures]
+
+
+def finished(futures: Sequence[Future[Any]], name: str) -> None:
+    """Wait until all have a result or an error."""
     watch = Watch(name)
     while wait(futures, timeout=min(1.0, watch.patience / 4)).not_done:
         watch.look()
-    return [future.result() for future in futures]
 
 
 class Watch:

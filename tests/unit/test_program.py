@@ -10,6 +10,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended import compiled
+from pseudo_extended.compiled import Job
 from pseudo_extended.run.program import CHUNK_BYTES, MAX_CAPACITY, capacity_for, chunk_input
 from pseudo_extended.warmup import stages
 
@@ -127,7 +128,8 @@ class Lowered:
     def as_text(self):
         return self.text
 
-    def compile(self):
+    def compile(self, compiler_options=None):
+        assert compiler_options is None
         self.begun.set()
         assert self.may_end.wait(60)
         if self.error:
@@ -140,7 +142,7 @@ class TestCompilingOnSeveralThreads:
     def submit(self, monkeypatch):
         monkeypatch.setattr(compiled, "_compiled", OrderedDict())
         with ThreadPoolExecutor(2) as pool:
-            yield lambda program: pool.submit(compiled._compile, [program], ["here"])
+            yield lambda program: pool.submit(compiled._compile, (Job(len, ()),), [program])
 
     def test_a_thread_does_not_wait_for_the_programs_of_others(self, submit):
         slow, fast = Lowered("slow"), Lowered("fast")
