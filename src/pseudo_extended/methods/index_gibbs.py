@@ -34,10 +34,10 @@ from pseudo_extended.kernels.path_moves import (
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.index_parameters import (
     FEW_DIMENSIONS,
-    LONG_PATH,
     IndexParameters,
     beta_range,
     kernel_for,
+    needs_target_moves,
     particles_for,
     rungs,
     tuned,
@@ -247,13 +247,17 @@ class IndexGibbs(AbstractPreparedMethod):
         prepared = prepare_path(key, preparation, target, x[0], say)
         num_particles, notes, length = self.num_particles, prepared.notes, prepared.length
         if self.chooses_particles:
-            num_particles = particles_for(length, target.dim, has_one_mode=prepared.has_one_mode)
+            num_particles = particles_for(length, target.dim, has_many_modes=prepared.has_many_modes)
             notes = (*notes, f"N = {num_particles} for a path of this length.")
         parameters = IndexParameters(*tuned(self.instrument, prepared.annealed))
         if self.is_free and isinstance(prepared.base, NormalMixture):
             parameters = with_rows_for(parameters, prepared.base)
         target_kernel = None
-        if self.chooses_kernel and target.is_differentiable and length > LONG_PATH and target.dim > FEW_DIMENSIONS:
+        if (
+            self.chooses_kernel
+            and self.kernel.uses_gradient
+            and needs_target_moves(length, target.dim, has_many_modes=prepared.has_many_modes)
+        ):
             target_kernel = NUTS()
             parameters = parameters._replace(log_step=jnp.append(parameters.log_step, parameters.log_step[-1]))
             notes = (*notes, "the pseudo-sample that carries the target also makes moves of NUTS.")

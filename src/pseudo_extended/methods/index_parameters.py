@@ -17,7 +17,7 @@ from pseudo_extended.tempering.path import Path, on_path
 NUM_CELLS = 16
 """Of a path that nothing is known of, or that is long."""
 NUM_KNOTS = 9
-LONG_PATH = 3.0
+LONG_PATH = 2.5
 """Beyond it the pseudo-sample that carries the target does most of the work, and short moves are not enough."""
 FEW_DIMENSIONS = 16
 """Up to which a dense metric costs next to nothing."""
@@ -138,19 +138,31 @@ def warmup_for(length: float) -> int:
     return int(np.clip(50 * np.ceil((100 + 50 * length) / 50), 100, 1000))
 
 
-def particles_for(length: float, dim: int, *, has_one_mode: bool = False) -> int:
+def needs_target_moves(length: float, dim: int, *, has_many_modes: bool = True) -> bool:
+    """Whether the pseudo-sample that carries the target is to make moves of its own.
+
+    On a long path it does most of the work. With one mode they are most of what the run does; with many in few
+    dimensions it is the way along the path that takes the time, and short moves of all are worth more.
+
+    >>> needs_target_moves(1.0, 100), needs_target_moves(8.0, 100), needs_target_moves(8.0, 10)
+    (False, True, False)
+    """
+    return length > LONG_PATH and (dim > FEW_DIMENSIONS or not has_many_modes)
+
+
+def particles_for(length: float, dim: int, *, has_many_modes: bool = True) -> int:
     """How many pseudo-samples a path of this thermodynamic length is worth.
 
     A pseudo-sample needs a number of steps from base to target that grows with the length, so a longer path wants more
     of them on the way for the target to be handed over as often. Each costs its gradients, so beyond that more are no
     gain; and each is kept in the output, so in very many dimensions there are fewer. In few dimensions most of the
-    time of a step is overhead that does not grow with their number, and twelve cost little more than six. In many
-    dimensions with one mode and a long path, the one that carries the target does all the work, with moves of its own.
+    time of a step is overhead that does not grow with their number, and twelve cost little more than six. With one
+    mode and a long path, the one that carries the target does most of the work, with moves of its own.
 
     >>> particles_for(1.0, 2), particles_for(1.0, 32), particles_for(8.0, 32), particles_for(30.0, 100)
     (12, 6, 11, 16)
     """
-    if has_one_mode and dim > FEW_DIMENSIONS and length > LONG_PATH:
+    if not has_many_modes and length > LONG_PATH:
         return 4
     least = 12 if dim <= FEW_DIMENSIONS else 6
     wanted = int(np.clip(5 + np.ceil(0.7 * length), least, 16))

@@ -60,9 +60,9 @@ class PreparedPath(NamedTuple):
         return float(self.annealed.length[-1])
 
     @property
-    def has_one_mode(self) -> bool:
-        """Whether all ascents ended in the same mode."""
-        return len(self.report.modes.x) == 1
+    def has_many_modes(self) -> bool:
+        """Whether ascents ended in several modes."""
+        return len(self.report.modes.x) > 1
 
     def starts(self, key: Key[Array, ""], num_chains: int, num_particles: int) -> Float[np.ndarray, "chain particle d"]:
         """Points of the annealed population for each chain; a chain's own do not depend on how many there are."""
