@@ -54,7 +54,9 @@ from pseudo_extended.run.sample import start as start
 from pseudo_extended.store import StoreError as StoreError
 from pseudo_extended.store import StoreInUseError as StoreInUseError
 from pseudo_extended.store import StoreVersionError as StoreVersionError
+from pseudo_extended.store import StoreWriteError as StoreWriteError
 from pseudo_extended.store import register_class as register_class
+from pseudo_extended.store import verify as verify
 from pseudo_extended.target import Target as Target
 from pseudo_extended.target.bases import Base as Base
 from pseudo_extended.target.bases import Normal as Normal

@@ -12,7 +12,8 @@ from pseudo_extended.kept_programs import VARIABLE, forget_kept_programs, kept_p
 from pseudo_extended.results.stop_reason import StopReason, has_enough, stop_reason
 from pseudo_extended.run.resume import extend as extend_run
 from pseudo_extended.run.resume import resume as resume_run
-from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError
+from pseudo_extended.store import Store, StoreError, StoreInUseError, StoreVersionError, draws_shown
+from pseudo_extended.store import verify as verify_store
 from pseudo_extended.version import __version__
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
@@ -97,27 +98,25 @@ def info(store: StorePath) -> None:
     except REFUSALS as error:
         _refuse(error)
     manifest = opened.manifest
-    plan = manifest["plan"]
-    shapes = ", ".join(f"{name}: {tuple(shape)}" for name, shape in manifest["position"])
-    versions = ", ".join(f"{name} {value}" for name, value in manifest["versions"].items() if value)
-    typer.echo(f"{manifest['description']}, begun {manifest['created']}, format {manifest['version']}")
+    plan, prepared = manifest.plan, manifest.prepared
+    shapes = ", ".join(f"{name}: {shape}" for name, shape in manifest.position)
+    versions = ", ".join(f"{name} {value}" for name, value in manifest.versions.items() if value)
+    description = manifest.description if prepared is None else prepared.description
+    typer.echo(f"{description}, begun {manifest.created}, format {manifest.version}")
     typer.echo(f"position: {shapes}")
-    num_draws = opened.num_draws_shown or 0
-    typer.echo(
-        f"{plan['chains']} chains, {num_draws} of {plan['draws']} draws each, warm-up {plan['warmup']}", nl=False
-    )
-    typer.echo(f", thin {plan['thin']}, seed {plan['seed']}")
-    state = stop_reason(manifest.get("stopped", "running"))
+    num_draws, notes = _shown(opened)
+    typer.echo(f"{plan.chains} chains, {num_draws} of {plan.draws} draws each, warm-up {plan.warmup}", nl=False)
+    typer.echo(f", thin {plan.thin}, seed {plan.seed}")
+    state = stop_reason(manifest.stopped)
     state = "running, or stopped before it could say so" if state is StopReason.RUNNING else state
-    is_finished = has_enough(manifest.get("stopped", "running"))
-    typer.echo(f"state: {'finished' if is_finished else state}")
-    typer.echo(f"made with {versions} on {manifest['machine']}")
-    evidence = manifest.get("evidence")
+    typer.echo(f"state: {'finished' if has_enough(manifest.stopped) else state}")
+    typer.echo(f"made with {versions} on {manifest.machine}")
+    evidence = manifest.evidence
     if evidence is not None:
         typer.echo(f"log evidence: {evidence['log_evidence']:.3f} ± {evidence['log_evidence_error']:.3f}", nl=False)
-        doubts = evidence["log_evidence_doubts"]
+        doubts = str(evidence["log_evidence_doubts"])
         typer.echo(f", NOT TO BE TRUSTED ({', '.join(doubts.split())})" if doubts else "")
-    for sentence in (*manifest.get("notes", ()), *opened.broken):
+    for sentence in (*(() if prepared is None else prepared.notes), *manifest.notes, *notes, *opened.broken):
         typer.echo(sentence)
 
 
@@ -133,6 +132,20 @@ def cache(
     typer.echo(f"{kept.directory}: {kept.num_programs} programs, {kept.num_bytes / 2**20:.1f} MiB")
     if clear:
         typer.echo(f"deleted {forget_kept_programs()} files")
+
+
+@app.command()
+def verify(store: StorePath) -> None:
+    """Check that every file of a store is what the run wrote, and at its place: one line for each that is not."""
+    try:
+        faults = verify_store(store)
+    except REFUSALS as error:
+        _refuse(error)
+    for fault in faults:
+        typer.echo(fault)
+    if faults:
+        raise typer.Exit(1)
+    typer.echo(f"{store}: everything is as it was written")
 
 
 @app.command(
@@ -156,8 +169,15 @@ def reproduce(context: typer.Context) -> None:
     command.app(args=context.args, prog_name="pseudo-extended reproduce")
 
 
-def _is_finished(manifest: dict[str, Any]) -> bool:
-    return manifest.get("stopped", "running") in (None, "enough")
+def _shown(store: Store) -> tuple[int, tuple[str, ...]]:
+    """Draws of each chain that a reader may take, and what to know of them."""
+    if store.manifest.prepared is None or not (store.root / "zarr.json").exists():
+        return 0, ()
+    try:
+        shown = draws_shown(store)
+    except StoreError as error:
+        return 0, (str(error),)
+    return shown.num_draws, shown.notes
 
 
 def _run(function: Any, store: Path, name: str, *arguments: Any, **options: Any) -> None:
@@ -165,7 +185,12 @@ def _run(function: Any, store: Path, name: str, *arguments: Any, **options: Any)
         result = function(store, load_target(name), *arguments, **options)
     except REFUSALS as error:
         _refuse(error)
+    except KeyboardInterrupt as error:
+        typer.echo(f"pseudo-extended: {error or 'interrupted'}", err=True)
+        raise typer.Exit(130) from None
     typer.echo(repr(result))
+    if result.interrupted:
+        raise typer.Exit(130)
 
 
 def _refuse(error: Exception) -> NoReturn:

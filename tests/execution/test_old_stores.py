@@ -74,3 +74,33 @@ def test_resumes_in_warm_up(store, name):
 def test_the_versions_that_wrote_it_are_named_when_they_are_others(store, name):
     with pytest.raises(pe.StoreError, match=r"was made by other versions: .*other_versions=True"):
         pe.resume(store, target_of(name), progress=False)
+
+
+@pytest.mark.parametrize("name", ["plain-hmc"])
+def test_a_store_without_seals_says_so_and_gets_them(store, name):
+    loaded = pe.load(store, target_of(name))
+    assert any("an older version of this library wrote the store, without seals" in note for note in loaded.notes)
+    assert [fault for fault in pe.verify(store) if "has no seals, because an older version" not in fault] == []
+    extended = pe.extend(store, target_of(name), 15, other_versions=True, progress=False)
+    assert any(f"the first {DRAWS} draws of each chain were written by a version" in note for note in extended.notes)
+    assert pe.verify(store) == []
+    assert any("sealed from now on" in note for note in pe.load(store, target_of(name)).notes)
+    one, two = (store / "weighted_points" / "x" / f"c.{chain}.0.0.0" for chain in (0, 1))
+    one.write_bytes(two.read_bytes())
+    with pytest.raises(pe.StoreError, match="is not the chunk that was written at its place"):
+        pe.load(store, target_of(name))
+
+
+@pytest.mark.parametrize("name", ["plain-hmc", "plain-hmc-in-warm-up"])
+@pytest.mark.parametrize("number", [30, 41, -5, 10**9])
+def test_without_seals_the_number_of_draws_is_held_against_the_snapshots(store, name, number):
+    path = store / "zarr.json"
+    if not path.exists():
+        path = store / "zarr.json"
+        path.write_text(json.dumps({"attributes": {"num_draws": number}}))
+    else:
+        content = json.loads(path.read_bytes())
+        content["attributes"]["num_draws"] = number
+        path.write_text(json.dumps(content))
+    with pytest.raises(pe.StoreError, match=rf"says {number}: "):
+        pe.load(store, target_of(WARMING.get(name, name)))

@@ -189,7 +189,9 @@ def test_a_second_process_is_refused_and_a_reader_is_not(tmp_path, monkeypatch):
 
     def callback(run):
         del run
-        if not pe.store.Store.open(path).num_draws_shown:  # readers see draws a moment after they were made
+        if not pe.store.draws_shown(
+            pe.store.Store.open(path)
+        ).num_draws:  # readers see draws a moment after they were made
             return False
         with pytest.raises(pe.StoreInUseError):  # in this process too
             pe.resume(path, victim.log_density, progress=False)

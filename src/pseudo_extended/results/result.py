@@ -106,8 +106,8 @@ class Result:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the run before its time."""
-        return self.stopped == StopReason.INTERRUPTED
+        """Whether Ctrl-C or SIGTERM ended the run before its time."""
+        return self.stopped in (StopReason.INTERRUPTED, StopReason.TERMINATED)
 
     @property
     def num_chains(self) -> int:

@@ -1,4 +1,4 @@
-"""Ctrl-C as something that the loop asks about, and not an exception between any two lines of it.
+"""Ctrl-C and SIGTERM as something that the loop asks about, and not an exception between any two lines of it.
 
 A draw that is counted but not yet written, because an exception came in between, would be a wrong draw in a store.
 """
@@ -6,30 +6,38 @@ A draw that is counted but not yet written, because an exception came in between
 import signal
 import threading
 from types import FrameType
+from typing import Any
 
 
 class Interruptions:
-    """While it is entered, counts Ctrl-C; the third of them is raised at once, whatever the loop does."""
+    """While it is entered, counts Ctrl-C; the third of them is raised at once, whatever the loop does.
+
+    SIGTERM, with which batch systems announce that they will kill, counts once, however often it is sent.
+    """
 
     def __init__(self) -> None:
         self.count = 0
-        self._installed = False
+        self.terminated = False
+        """Whether SIGTERM came."""
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "Interruptions":
         # Only the main thread gets signals, and a handler of the user's own is left alone.
-        is_main = threading.current_thread() is threading.main_thread()
-        if is_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._handle)
-            self._installed = True
+        if threading.current_thread() is threading.main_thread():
+            for number, default in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
+                if signal.getsignal(number) is default:
+                    self._before[number] = signal.signal(number, self._handle)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._installed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            self._installed = False
+        while self._before:
+            signal.signal(*self._before.popitem())
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        del number, frame
+        del frame
+        if number == signal.SIGTERM:
+            self.count, self.terminated = max(self.count, 1), True
+            return
         self.count += 1
         if self.count > 2:
             raise KeyboardInterrupt

@@ -15,9 +15,10 @@ from pseudo_extended.run.control import Control
 from pseudo_extended.run.lanes import Lane, make_lanes
 from pseudo_extended.run.loop import Ended, Loop, Plan
 from pseudo_extended.run.outcome import (
+    TERMINATED,
     build_result,
     explain_no_draws,
-    explaining_full_disk,
+    explaining_disk,
     keeping_what_is_stored,
     shortfalls,
 )
@@ -33,7 +34,7 @@ from pseudo_extended.run.workers import Threads, Workers
 def carry_out(job: Job, control: Control) -> Result:
     """Prepare, compile, run; whatever ends it, what there is is kept."""
     try:
-        with explaining_full_disk(job.store):
+        with explaining_disk(job.store):
             return _carry_out(job, control)
     finally:
         if job.store is not None:
@@ -62,6 +63,9 @@ def _carry_out(job: Job, control: Control) -> Result:
         ended = _run(job, workers, lanes, recorder, report, control, inspect)
         if not recorder.num_draws:
             raise explain_no_draws(job, ended.stopped)
+        if ended.stopped is StopReason.TERMINATED and job.store is not None:
+            report.note(f"terminated: store {str(job.store.root)!r} has {recorder.num_draws} draws of each chain")
+            raise SystemExit(TERMINATED)
         return result(ended)
     finally:
         report.close()

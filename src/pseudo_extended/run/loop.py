@@ -164,8 +164,9 @@ class Loop:
             raise KeyboardInterrupt
         if self.stopped is None:
             if interruptions.count:
-                self.stopped = StopReason.INTERRUPTED
-                report.note("stopping after the chunks under way; press Ctrl-C again to lose them")
+                self.stopped = StopReason.TERMINATED if interruptions.terminated else StopReason.INTERRUPTED
+                again = "" if interruptions.terminated else "; press Ctrl-C again to lose them"
+                report.note(f"stopping after the chunks under way{again}")
             elif self.plan.time_limit is not None and time.monotonic() - self.began > self.plan.time_limit:
                 self.stopped = StopReason.TIME_LIMIT
             elif control.aborted:

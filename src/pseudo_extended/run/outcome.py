@@ -1,6 +1,7 @@
 """What a run comes to: a result, or a sentence about why there is none."""
 
 import errno
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,8 +20,11 @@ from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
 from pseudo_extended.run.recorder import Collected, Recorder
 from pseudo_extended.run.settings import Draws
-from pseudo_extended.store import Store
+from pseudo_extended.store import Store, StoreError, StoreWriteError, UnwritableError, draws_shown, has_manifest
 from pseudo_extended.weights import whole_weights
+
+TERMINATED = 128 + signal.SIGTERM
+"""The status with which a process ends that was asked to by SIGTERM."""
 
 
 def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, seconds: dict[str, float]) -> Result:
@@ -99,6 +103,8 @@ def explain_no_draws(job: Job, stopped: StopReason | None) -> BaseException:
             "time_limit must leave time for warm-up and a draw of every chain; "
             f"{job.schedule.time_limit:g} s did not.{kept}"
         )
+    if stopped is StopReason.TERMINATED:
+        return SystemExit(TERMINATED)
     if stopped is StopReason.INTERRUPTED:
         there = "there is nothing to return" + ("." if kept else "")
         return KeyboardInterrupt(f"interrupted before every chain had a draw: {there}{kept}")
@@ -109,18 +115,43 @@ class NoDrawsError(RuntimeError):
     """A callback or `abort` ended the run before every chain had a draw."""
 
 
+REMEDIES = {
+    errno.ENOSPC: "make room on the disk",
+    errno.EDQUOT: "make room within the quota",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "close files that other processes have open",
+    errno.EACCES: "let this user write there",
+    errno.EPERM: "let this user write there",
+    errno.EROFS: "make the file system writable",
+}
+
+
 @contextmanager
-def explaining_full_disk(store: Store | None) -> Iterator[None]:
-    """Says of a disk that is full what is safe nevertheless."""
+def explaining_disk(store: Store | None) -> Iterator[None]:
+    """Says, of files that could not be written, what is safe nevertheless."""
     try:
         yield
     except OSError as error:
-        if store is not None and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            error.add_note(
-                f"The disk of store {str(store.root)!r} is full. All that was committed to it is safe: make room, and "
-                "go on with pe.resume, which makes the draws since then again."
-            )
-        raise
+        of_disk = isinstance(error, UnwritableError) or error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if store is None or isinstance(error, StoreWriteError) or not of_disk:
+            raise
+        raise StoreWriteError(_explain_disk(store, error)) from error
+
+
+def _explain_disk(store: Store, error: OSError) -> str:
+    where = f"store {str(store.root)!r}"
+    if not store.root.exists():
+        return f"{where} was removed while the run was writing to it, and with it all of its draws."
+    cause = f"{where} could not be written: {error.strerror}, at {error.filename}."
+    remedy = REMEDIES.get(error.errno or 0, "mend that")
+    if not has_manifest(store.root):
+        return f"{cause} Nothing of the run was saved yet: {remedy}, and run pe.sample again."
+    try:
+        num_draws = draws_shown(Store.open(store.root)).num_draws
+        saved = f"All that was committed to it is safe, {num_draws} draws of each chain or more"
+    except (StoreError, OSError):
+        saved = "All that was committed to it is safe"
+    return f"{cause} {saved}: {remedy}, and go on with pe.resume, which makes the draws since then again."
 
 
 @contextmanager
@@ -131,9 +162,9 @@ def keeping_what_is_stored(store: Store | None) -> Iterator[None]:
     except KeyboardInterrupt:
         if store is None:
             raise
-        if "plan" not in store.manifest:
+        if store.begun is None:
             kept = "nothing was stored yet; run pe.sample again"
-        elif "learned" not in store.manifest:
+        elif store.begun.prepared is None:
             kept = f"store {str(store.root)!r} keeps the starting points, and pe.resume prepares the method again"
         else:
             kept = f"store {str(store.root)!r} keeps what preparation found, and pe.resume goes on from there"

@@ -18,8 +18,13 @@ from pseudo_extended.run.starts import starting_points
 from pseudo_extended.run.stored import layout_for
 from pseudo_extended.store import (
     BrokenFileError,
+    CodeError,
+    Manifest,
+    NotStoredError,
+    Prepared,
     Store,
     StoreError,
+    UnknownTagError,
     decode,
     encode,
     fingerprint_function,
@@ -51,7 +56,7 @@ class Job:
     @property
     def is_new(self) -> bool:
         """Whether there is nothing to go on from."""
-        return self.store is None or "plan" not in self.store.manifest
+        return self.store is None or self.store.begun is None
 
 
 class Ready(NamedTuple):
@@ -93,7 +98,8 @@ def check_same_values(store: Store, target: Target) -> None:
         x = store.read_arrays("start.npz")["x"]
     except BrokenFileError:  # without the points, the formula has to do
         return
-    if not np.allclose(_values(target, x), store.manifest["values"], rtol=1e-6, atol=1e-6):
+    here, stored = _values(target, x), np.asarray(store.manifest.values)
+    if here.shape != stored.shape or not np.allclose(here, stored, rtol=1e-6, atol=1e-6, equal_nan=True):
         raise StoreError(
             f"target differs from that of store {str(store.root)!r}: its log density has other values at the points "
             "where the run started."
@@ -103,12 +109,20 @@ def check_same_values(store: Store, target: Target) -> None:
 def _starting_points(job: Job, keys: Keys) -> Points:
     if job.store is not None and not job.is_new:
         try:
-            return job.store.read_arrays("start.npz")["x"]
+            return _of_target(job, job.store.read_arrays("start.npz")["x"])
         except BrokenFileError as error:
             raise StoreError(f"store {str(job.store.root)!r} cannot be resumed: {error}.") from None
     x = starting_points(job.target, job.method, job.init, keys.start, job.draws.chains)
     if job.store is not None:
         _store_start(job, job.store, x)
+    return x
+
+
+def _of_target(job: Job, x: Points) -> Points:
+    """Points from a store, if they are points of the target at all: the file may be somebody else's."""
+    assert job.store is not None
+    if x.shape[2] != job.target.dim:
+        raise StoreError(f"store {str(job.store.root)!r} has points of {x.shape[2]} coordinates, not {job.target.dim}.")
     return x
 
 
@@ -118,19 +132,22 @@ def _store_start(job: Job, store: Store, x: Points) -> None:
     target, method = job.target, encode(job.method, arrays, "method")
     example = encode(jax.tree.unflatten(target.treedef, list(target.example)), {}, "example")
     store.write_arrays("start.npz", arrays)
-    store.write(
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=machine(),
-        fingerprint=fingerprint_target(target),
-        versions=fingerprint_versions(),
-        values=_values(target, x).tolist(),
-        plan=job.draws._asdict(),
-        method=method,
-        functions=method_functions(job.method, target) if holds_functions(method) else None,
-        description=job.method.describe(),
-        example=example,
-        position=[(parameter.name, parameter.shape) for parameter in target.parameters],
-        doubts=list(job.doubts),
+    store.begin(
+        Manifest(
+            run=store.run,
+            created=datetime.now(UTC).isoformat(timespec="seconds"),
+            machine=machine(),
+            fingerprint=fingerprint_target(target),
+            versions={**fingerprint_versions()},
+            values=_values(target, x).tolist(),
+            plan=job.draws,
+            method=method,
+            functions=method_functions(job.method, target) if holds_functions(method) else None,
+            description=job.method.describe(),
+            example=example,
+            position=tuple((parameter.name, parameter.shape) for parameter in target.parameters),
+            doubts=job.doubts,
+        )
     )
 
 
@@ -144,36 +161,32 @@ def _store_learned(job: Job, store: Store, ready: Ready) -> None:
     arrays: dict[str, np.ndarray] = {"x": ready.x}
     learned, report = encode(ready.method, arrays, "method"), encode(ready.report, arrays, "report")
     store.write_arrays("learned.npz", arrays)
-    if "layout" in store.manifest:  # learned again, because the file was broken: the draws that are there lie like this
+    if store.manifest.prepared is not None:  # learned again, as the file was broken: the draws there lie like this
         return
     lane_x = ready.x[0] if ready.method.width == 1 else np.repeat(ready.x[:1], ready.method.width, axis=0)
     layout = layout_for(job.target, ready.method, len(ready.x), lane_shapes(job.target, ready.method, lane_x)[1])
-    store.write(
-        learned=learned,
-        description=ready.method.describe(),
-        notes=list(ready.notes),
-        layout=layout.to_json(),
-        plan=job.draws._asdict(),
-        report=report,
-        pilot_evaluations=ready.num_evaluations,
-    )
+    prepared = Prepared(learned, ready.method.describe(), ready.notes, layout, report, ready.num_evaluations)
+    store.write(prepared=prepared, plan=job.draws)
 
 
-def _learned(job: Job, report: Reporter) -> Ready | None:
+def _learned(job: Job, progress: Reporter) -> Ready | None:
     """What the store has; None if the run was stopped before, or if it is broken: then it is learned again."""
     assert job.store is not None
-    manifest = job.store.manifest
-    if "learned" not in manifest:
+    prepared = job.store.manifest.prepared
+    if prepared is None:
         return None
     try:
         arrays = job.store.read_arrays("learned.npz")
     except BrokenFileError as error:
-        report.note(f"{error}: it is computed again.")
+        progress.note(f"{error}: it is computed again.")
         return None
     is_prepared = isinstance(job.method, AbstractPreparedMethod)
-    method = decode(manifest["learned"], arrays) if is_prepared else job.method
-    report = decode(manifest.get("report"), arrays)
-    return Ready(method, arrays["x"], tuple(manifest["notes"]), report, manifest.get("pilot_evaluations", 0))
+    try:
+        method = decode(prepared.method, arrays) if is_prepared else job.method
+        report = decode(prepared.report, arrays)
+    except (NotStoredError, CodeError, UnknownTagError) as error:
+        raise StoreError(f"store {str(job.store.root)!r} has a method that cannot be made again: {error}.") from None
+    return Ready(method, _of_target(job, arrays["x"]), prepared.notes, report, prepared.num_evaluations or 0)
 
 
 def _values(target: Target, x: Points) -> Float[np.ndarray, " particle"]:

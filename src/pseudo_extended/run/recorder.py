@@ -1,15 +1,14 @@
 """Where the draws of a run go: into memory, or into a store."""
 
-import os
 import threading
 from abc import ABC, abstractmethod
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
+from pseudo_extended.memory import free_memory
 from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.program import Record
 
@@ -113,20 +112,3 @@ class Memory(Recorder):
             num_draws = self.num_draws if most is None else min(self.num_draws, most)
         record = jax.tree.map(lambda *parts: np.concatenate([part[:, :num_draws] for part in parts]), *joined)
         return Collected(*jax.tree.map(lambda leaf: leaf[: self.num_chains], record), thinned=1)
-
-
-def free_memory() -> float:
-    """Bytes that this process could take without the machine swapping, as far as it can be known."""
-    try:
-        lines = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-        free = 1024.0 * float(lines["MemAvailable"].split()[0])
-    except (OSError, KeyError, ValueError):
-        try:
-            free = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")) / 2
-        except (AttributeError, ValueError, OSError):
-            return float("inf")
-    try:  # a container's own limit
-        limit, used = (int(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
-        return min(free, float(limit - used))
-    except (OSError, ValueError):
-        return free

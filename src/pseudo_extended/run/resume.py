@@ -1,8 +1,10 @@
 """`resume`, `extend` and `load`: what can be done with a store."""
 
 import contextlib
+import math
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -10,6 +12,7 @@ import jax
 import numpy as np
 
 from pseudo_extended import checks
+from pseudo_extended.memory import free_memory
 from pseudo_extended.messages import Message, kinds
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.models.dispatch import library_target
@@ -19,7 +22,7 @@ from pseudo_extended.results.stop_reason import StopReason, stop_reason
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preparing import Job, check_same_values, method_functions
-from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, check_schedule
+from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, check_not_traced, check_schedule
 from pseudo_extended.run.stored import read_record
 from pseudo_extended.store import (
     BrokenFileError,
@@ -30,6 +33,7 @@ from pseudo_extended.store import (
     UnknownTagError,
     decode,
     differences,
+    draws_shown,
     encode,
     fingerprint_target,
     fingerprint_versions,
@@ -69,7 +73,7 @@ def resume(
     >>> bool((resumed.points == whole.points).all())
     True
     """
-    return carry_out(_reopened(store, target, method, other_versions, 0, schedule), Control())
+    return carry_out(reopened(store, target, method, _as_planned, schedule, other_versions), Control())
 
 
 def extend(
@@ -86,7 +90,7 @@ def extend(
     The other arguments are those of `pe.resume`. A `target_ess` that the run was given no longer counts.
     """
     more = checks.integer("draws", draws, minimum=1)
-    return carry_out(_reopened(store, target, method, other_versions, more, schedule), Control())
+    return carry_out(reopened(store, target, method, partial(_longer, more), schedule, other_versions), Control())
 
 
 @in_double_precision
@@ -96,37 +100,38 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
     A result holds 100 MiB of draws at most. Of more, every second draw is taken, or every third, and so on, evenly;
     `draws` asks for so many of each chain at most.
     """
+    check_not_traced("pe.load")
     opened = Store.open(store)
     target = _target(opened, target)
     _check_target(opened, target)
-    arrays, manifest = opened.arrays, opened.manifest
-    num_draws = opened.num_draws_shown
-    if num_draws is None:
-        raise StoreError(f"store {str(opened.root)!r} has no readable zarr.json: pe.resume writes it again.")
+    manifest, prepared = opened.manifest, opened.prepared
+    num_draws, seals, notes = draws_shown(opened)
     if not num_draws:
         raise StoreError(f"store {str(opened.root)!r} has no draws yet: it is in warm-up, or was stopped in it.")
     least = 1 if draws is None else -(-num_draws // checks.integer("draws", draws, minimum=1))
     try:
-        found = read_record(arrays, num_draws, least_thin=least)
+        found = read_record(opened.arrays, num_draws, seals, least_thin=least)
     except BrokenFileError as error:
         raise StoreError(f"{error}: pe.resume makes the draws again.") from None
+    except OSError as error:
+        raise StoreError(f"store {str(opened.root)!r} cannot be read: {error}.") from None
     evaluations = None
-    if "pilot_evaluations" in manifest:
+    if prepared.num_evaluations is not None:
         in_draws = int(np.sum(found.statistics["num_evaluations"])) * found.thinned
-        evaluations = Evaluations(manifest["pilot_evaluations"], manifest.get("warmup_evaluations", 0), in_draws)
+        evaluations = Evaluations(prepared.num_evaluations, manifest.warmup_evaluations, in_draws)
     return Result(
         target=target,
         unconstrained=found.x,
         log_weights=found.log_weight,
         log_importance=found.log_importance,
         statistics=found.statistics,
-        statistic_axes={c.name: c.dims for c in arrays.layout.columns if c.group == "sample_stats"},
-        method=manifest["description"],
-        seed=manifest["plan"]["seed"],
+        statistic_axes={c.name: c.dims for c in prepared.layout.columns if c.group == "sample_stats"},
+        method=prepared.description,
+        seed=manifest.plan.seed,
         seconds={},
-        stopped=stop_reason(manifest.get("stopped", "running")),
-        doubts=tuple(manifest["doubts"]),
-        notes=tuple(manifest["notes"]),
+        stopped=stop_reason(manifest.stopped),
+        doubts=manifest.doubts,
+        notes=(*prepared.notes, *manifest.notes, *notes),
         store=str(opened.root),
         pilot=_report(opened),
         evaluations=evaluations,
@@ -137,45 +142,66 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
 def _report(store: Store) -> Any:
     """What the pilot found; None if the store does not have it, or not any more."""
     try:
-        return decode(store.manifest.get("report"), store.read_arrays("learned.npz"))
-    except (BrokenFileError, CodeError):
+        return decode(store.prepared.report, store.read_arrays("learned.npz"))
+    except (BrokenFileError, CodeError, NotStoredError, UnknownTagError):
         return None
 
 
 @in_double_precision
-def _reopened(
-    path: str | Path, target: Any, method: Any, other_versions: bool, more: int, options: ScheduleOptions
+def reopened(
+    path: str | Path,
+    target: Any,
+    method: Any,
+    plan: Callable[[Store], Draws],
+    options: ScheduleOptions,
+    other_versions: bool = False,
 ) -> Job:
-    """The job of a store, with everything checked, and the store locked."""
+    """The job of a store, with everything checked, and the store locked; `plan` says what it is to have."""
+    check_not_traced("a run")
     schedule = check_schedule(**options)
     checks.choice("other_versions", other_versions, (True, False))
     store = Store.open(path)
     store.lock()
     try:
-        store = _reread(store)
+        store.reread()
         target = _target(store, target)
         changed = _changed_versions(store, other_versions)
         _check_target(store, target)
         check_same_values(store, target)
         method = _method(store, target, method)
-        draws, doubts = Draws(**store.manifest["plan"]), [*store.manifest["doubts"], *changed]
-        if more:
-            had = store.manifest.get("num_draws") if store.manifest.get("stopped") == StopReason.ENOUGH else None
-            total = (draws.draws if had is None else had) + more
-            draws = draws._replace(draws=total, target_ess=None, max_r_hat=None, min_round_trips=None)
+        draws, doubts = plan(store), (*store.manifest.doubts, *changed)
         made_with = {"fingerprint": fingerprint_target(target), "versions": fingerprint_versions()}
-        store.write(plan=draws._asdict(), stopped=StopReason.RUNNING, doubts=doubts, **made_with)
+        store.write(plan=draws, stopped=StopReason.RUNNING.value, doubts=doubts, **made_with)
     except BaseException:
         store.close()
         raise
-    return Job(target, method, draws, schedule, store, doubts=tuple(doubts))
+    return Job(target, method, draws, schedule, store, doubts=doubts)
 
 
-def _reread(store: Store) -> Store:
-    """What another run wrote between our opening and our locking it."""
-    fresh = Store.open(store.root)
-    store.manifest, store.broken = fresh.manifest, fresh.broken
-    return store
+def _as_planned(store: Store) -> Draws:
+    return store.manifest.plan
+
+
+def _longer(more: int, store: Store) -> Draws:
+    manifest = store.manifest
+    had = manifest.num_draws if manifest.stopped == StopReason.ENOUGH else None
+    total = (manifest.plan.draws if had is None else had) + more
+    return manifest.plan._replace(draws=total, target_ess=None, max_r_hat=None, min_round_trips=None)
+
+
+def as_asked(wanted: Draws, given: Container[str], store: Store) -> Draws:
+    """The plan of a store, with as many draws as are wanted if that is more; what else is `given` must be the same."""
+    plan = store.manifest.plan
+    for name in ("warmup", "chains", "thin", "target_ess", "seed"):
+        stored, asked = getattr(plan, name), getattr(wanted, name)
+        if stored != asked and (name not in ("warmup", "seed", "target_ess") or name in given):
+            raise StoreError(
+                f"{name} must be that of the run in store {str(store.root)!r} to go on with it, {stored}; got {asked}. "
+                "Give it as it was, or name another store."
+            )
+    if "draws" not in given or store.manifest.stopped == StopReason.ENOUGH:
+        return plan
+    return plan._replace(draws=max(plan.draws, wanted.draws))
 
 
 def _target(store: Store, target: Any) -> Target:
@@ -186,14 +212,22 @@ def _target(store: Store, target: Any) -> Target:
     checks.function("target", target)
     try:
         # The numbers of an example do not matter, so the manifest has its structure and shapes alone.
-        zeros = [np.zeros(shape) for _, shape in store.manifest["position"]]
-        structure = jax.tree.structure(decode(store.manifest["example"], defaultdict(lambda: np.zeros(()))))
+        zeros = [np.zeros(shape) for shape in _shapes_in_memory(store)]
+        structure = jax.tree.structure(decode(store.manifest.example, defaultdict(lambda: np.zeros(()))))
         example = jax.tree.unflatten(structure, zeros)
     except (NotStoredError, ValueError):
         raise StoreError(
             "target must be a pe.Target: the structure of its position cannot be read from the store; got a function."
         ) from None
     return Target(target, example)
+
+
+def _shapes_in_memory(store: Store) -> list[tuple[int, ...]]:
+    """Of the parameters, if arrays of them have room: the manifest may be somebody else's."""
+    shapes = [shape for _, shape in store.manifest.position]
+    if 8 * sum(math.prod(shape) for shape in shapes) > free_memory() / 4:
+        raise StoreError(f"store {str(store.root)!r} has a position too large for the memory of this machine.")
+    return shapes
 
 
 def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
@@ -209,7 +243,7 @@ def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
     given = check_method(given, target)
     arrays: dict[str, np.ndarray] = {}
     found = differences(code, stored, encode(given, arrays, "method"), arrays)
-    functions = store.manifest["functions"]
+    functions = store.manifest.functions
     if not found and functions is not None and functions != method_functions(given, target):
         found = ["the function that it holds is another"]
     if found:
@@ -236,16 +270,17 @@ def _explain_missing(place: str, kind: str | None = None) -> str:
 def _stored_method(store: Store) -> tuple[Any, dict[str, np.ndarray]]:
     """As the user gave it, or, if that file is broken, as it is after learning."""
     try:
-        return store.manifest["method"], store.read_arrays("start.npz")
+        return store.manifest.method, store.read_arrays("start.npz")
     except BrokenFileError as error:
-        with contextlib.suppress(BrokenFileError, KeyError):
-            return store.manifest["learned"], store.read_arrays("learned.npz")
+        if store.manifest.prepared is not None:
+            with contextlib.suppress(BrokenFileError):
+                return store.manifest.prepared.method, store.read_arrays("learned.npz")
         raise StoreError(f"store {str(store.root)!r} cannot be resumed: {error}.") from None
 
 
 def _changed_versions(store: Store, other_versions: bool) -> list[Message]:
     """Refuse other versions, unless they are allowed; then a sentence about them."""
-    stored, here = store.manifest["versions"], fingerprint_versions()
+    stored, here = store.manifest.versions, fingerprint_versions()
     changed = [
         f"{name} was {stored.get(name) or 'none'} and is {here.get(name) or 'none'}"
         for name in sorted(stored.keys() | here.keys())
@@ -263,26 +298,26 @@ def _check_target(store: Store, target: Target) -> None:
     """Refuse another target; the formula tells only as long as JAX is the same."""
     where = f"target differs from that of store {str(store.root)!r}: "
     try:
-        stored, here = store.manifest["fingerprint"], fingerprint_target(target)
+        stored, here = store.manifest.fingerprint, fingerprint_target(target)
     except Exception as error:  # whatever a model says that is called with another's position
         first = next(iter(str(error).splitlines()), "")
         raise StoreError(
             f"{where}at a position of {_shapes(target)} it raises {type(error).__name__}: {first}"
         ) from error
-    if stored["position"] != here["position"]:
-        before = ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest["position"])
+    if stored.get("position") != here["position"]:
+        before = ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest.position)
         raise StoreError(f"{where}its position is {_shapes(target)}, and was {before}.")
     if stored.get("symmetries") != here.get("symmetries"):
         raise StoreError(f"{where}the symmetries that are declared are others.")
-    if store.manifest["versions"] != fingerprint_versions():
+    if store.manifest.versions != fingerprint_versions():
         return
-    if stored["density"] != here["density"]:
-        also = "" if stored["data"] == here["data"] else ", and so are the arrays in it (the data)"
+    if stored.get("density") != here["density"]:
+        also = "" if stored.get("data") == here["data"] else ", and so are the arrays in it (the data)"
         raise StoreError(
             f"{where}the formula of its density, or a number or a shape in it, is another{also}; the same model and "
             "data are needed to go on."
         )
-    if stored["data"] != here["data"]:
+    if stored.get("data") != here["data"]:
         raise StoreError(
             f"{where}the formula of its density is the same, but the arrays in it (the data) have changed."
         )

@@ -1,9 +1,11 @@
 """`sample`: the one way to run any method on any target; `start` does the same in the background."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
+from pseudo_extended import checks
 from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.models import as_target
@@ -14,8 +16,16 @@ from pseudo_extended.run.handle import Run
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preflight import check_densities
 from pseudo_extended.run.preparing import Job
-from pseudo_extended.run.settings import Options, ScheduleOptions, check_draws, check_method, check_schedule
-from pseudo_extended.store import Store
+from pseudo_extended.run.resume import as_asked, reopened
+from pseudo_extended.run.settings import (
+    Options,
+    ScheduleOptions,
+    check_draws,
+    check_method,
+    check_not_traced,
+    check_schedule,
+)
+from pseudo_extended.store import Store, has_manifest, store_path
 from pseudo_extended.target import Target
 
 
@@ -38,6 +48,7 @@ def sample(
     cluster: Any = None,
     callback: Callback | None = None,
     store: str | Path | None = None,
+    resume: bool = False,
 ) -> Result:
     """Sample a target, and return weighted points.
 
@@ -74,9 +85,14 @@ def sample(
             something true, the run ends with the draws there are.
         store: A directory that does not exist yet, such as "run.zarr", into which draws are written while sampling.
             After a crash `pe.resume` goes on from it, `pe.extend` adds draws, `pe.load` and xarray read it.
+        resume: Go on with the run in `store` if there is one, whatever stopped it, and begin it if there is none: the
+            one call for a job that a batch system may kill and start again at any time. Target, method and settings
+            must be those of the run there. With more `draws` than it was begun with, it makes the rest of them.
 
     Returns:
-        A `Result`. After Ctrl-C, the draws that every chain has.
+        A `Result`. After Ctrl-C, the draws that every chain has. After SIGTERM too, without a store; with one, all is
+        written to it, and the process ends with status 143 (`SystemExit`), so that nobody takes part of the draws for
+        all of them.
 
     >>> import jax.numpy as jnp, pseudo_extended as pe
     >>> def log_density(x):                                   # two normals, far apart
@@ -105,6 +121,7 @@ def sample(
             cluster=cluster,
             callback=callback,
             store=store,
+            resume=resume,
         ),
         Control(),
     )
@@ -127,7 +144,8 @@ def start(target: Target | Callable[[Any], Any], init: Any = None, **options: Un
 
 @in_double_precision
 def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
-    """Everything checked, and the store created and locked."""
+    """Everything checked, and the store created, or opened, and locked."""
+    check_not_traced("pe.sample")
     target, init = as_target(target, init)
     method = check_method(options.get("method"), target)
     time_limit, target_ess = options.get("time_limit"), options.get("target_ess")
@@ -146,8 +164,14 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
         until_good=until_good,
     )
     schedule = check_schedule(**{name: options[name] for name in ScheduleOptions.__annotations__ if name in options})
+    store, resume = options.get("store"), checks.choice("resume", options.get("resume", False), (True, False))
+    if resume and store is None:
+        raise ValueError("resume=True must come with store=, the directory of the run to go on with; got None.")
     method.check(target)
+    if resume and has_manifest(store_path(store)):
+        given = {name for name in ("draws", "warmup", "seed", "target_ess") if options.get(name) is not None}
+        carried: Any = {name: options[name] for name in ScheduleOptions.__annotations__ if name in options}
+        return reopened(store_path(store), target, method, partial(as_asked, draws, given), carried)
     doubts = check_densities(target, method)
-    store = options.get("store")
     opened = None if store is None else Store.create(store)
     return Job(target, method, draws, schedule, opened, init, tuple(doubts))

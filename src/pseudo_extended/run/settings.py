@@ -3,12 +3,17 @@
 import secrets
 from typing import Any, NamedTuple, TypedDict
 
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+
 from pseudo_extended import checks
 from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.run.cluster import check_cluster
 from pseudo_extended.run.control import Callback
 from pseudo_extended.run.defaults import default_method
 from pseudo_extended.run.workers import available_cores, check_devices
+from pseudo_extended.store import Draws as Draws
 from pseudo_extended.target import Target
 
 MOST_DRAWS = 1_000_000
@@ -19,30 +24,6 @@ MOST_BYTES_UNASKED = 2**29
 """Of the points of all chains, where the user says nothing; a run never makes fewer than 1,000 draws for it."""
 GOOD_ESS, GOOD_R_HAT, ENOUGH_ROUND_TRIPS = 2000.0, 1.01, 10
 """With which a run ends of which the user has not said how long it is to be."""
-
-
-class Draws(NamedTuple):
-    """What fixes the draws, besides target, method and start; it is stored."""
-
-    draws: int
-    """Of each chain, at most."""
-    warmup: int | None
-    """None until the method has said how many iterations it needs."""
-    chains: int
-    thin: int
-    seed: int
-    target_ess: float | None
-    """The smallest effective sample size with which a run may end before its last draw; None if it may not."""
-    max_r_hat: float | None = None
-    """The largest R-hat with which it may."""
-    min_round_trips: int | None = None
-    """The fewest round trips of a chain's pseudo-samples with which it may."""
-
-    @property
-    def num_warmup(self) -> int:
-        """Iterations of warm-up, once the method has said how many it needs."""
-        assert self.warmup is not None
-        return self.warmup
 
 
 class Schedule(NamedTuple):
@@ -80,6 +61,16 @@ class Options(ScheduleOptions, total=False):
     target_ess: float | None
     thin: int
     store: Any
+    resume: bool
+
+
+def check_not_traced(name: str) -> None:
+    """Refuse to run inside a function that JAX traces, where there are no numbers."""
+    if isinstance(jnp.asarray(np.zeros(())), Tracer):
+        raise TypeError(
+            f"{name} must not be called inside jax.jit, jax.lax.scan or another transformation of JAX, which traces a "
+            "function without numbers; call it outside, it compiles by itself."
+        )
 
 
 def check_method(method: Any, target: Target) -> AbstractMethod:

@@ -15,14 +15,18 @@ from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.program import Record
 from pseudo_extended.run.recorder import Collected, Recorder
 from pseudo_extended.store import (
+    SEALS,
     Arrays,
+    BrokenFileError,
     Column,
     DrawWriter,
     Layout,
+    Seals,
     Store,
     StoreError,
     Values,
     constrainer,
+    file_names,
     machine,
     resample_particles,
 )
@@ -54,8 +58,10 @@ def layout_for(target: Target, method: AbstractMethod, num_chains: int, draw: Re
         columns.append(Column(group, name, np.dtype(leaf.dtype).name, shape, named.get(name, ())))
     columns.append(Column("sample_stats", "resampled_particle", "int64", (), ()))
     if draw.log_importance is None:  # else one point a draw would have to be weighted, and ArviZ knows no weights
-        for parameter, name in zip(target.shown, _file_names(target), strict=True):
-            columns.append(Column("posterior", name, "float64", parameter.shape, parameter.dims))
+        places = _places(target)
+        for parameter in target.shown:
+            dims = tuple(places[dim] for dim in parameter.dims)
+            columns.append(Column("posterior", places[parameter.name], "float64", parameter.shape, dims))
     chunk = 2 ** int(np.log2(max(CHUNK_BYTES / (8 * width * num_particles * dim), 1)))
     return Layout(num_chains, width, int(np.clip(chunk, 16, 32768)), tuple(columns))
 
@@ -68,18 +74,19 @@ def values_of(record: Record) -> dict[str, Any]:
     return values | {f"sample_stats/{name}": each for name, each in record.statistics.items()}
 
 
-def read_record(arrays: Arrays, num_draws: int, least_thin: int = 1) -> Collected:
+def read_record(arrays: Arrays, num_draws: int, seals: Seals | None, least_thin: int = 1) -> Collected:
     """The first draws, thinned evenly as far as the memory they may take asks for."""
     layout = arrays.layout
-    size = (
-        layout.num_chains * num_draws * (layout.bytes_a_draw("weighted_points") + layout.bytes_a_draw("sample_stats"))
-    )
+    size = layout.num_chains * num_draws * layout.bytes_per_draw("weighted_points", "sample_stats")
     thin = max(-(-size // RESULT_BYTES), least_thin)
     columns = {column.path: column for column in layout.columns if column.group != "posterior"}
+    missing = {NAMES["x"], NAMES["log_weight"], "sample_stats/resampled_particle"} - columns.keys()
+    if missing:
+        raise BrokenFileError(f"{arrays.root} has no {sorted(missing)[0]}")
     columns.pop("sample_stats/resampled_particle")
     # From the end backwards, so that the newest draw is among them and the number of draws is what one expects.
     first = (num_draws - 1) % thin
-    values = {path: arrays.read_draws(column, num_draws, thin, first) for path, column in columns.items()}
+    values = {path: arrays.read_draws(column, num_draws, thin, first, seals) for path, column in columns.items()}
     x, log_weight = (values.pop(NAMES[name]) for name in ("x", "log_weight"))
     importance = values.pop(NAMES["importance"], None)
     statistics = {path.removeprefix("sample_stats/"): each for path, each in values.items()}
@@ -94,8 +101,9 @@ class Stored(Recorder):
         self.store = store
         arrays = store.arrays
         arrays.create()
-        arrays.label(dict(target.shown_coords))
-        seed, width, chunk = store.manifest["plan"]["seed"], arrays.layout.width, arrays.layout.chunk
+        places = _places(target)
+        arrays.label({places[axis]: labels for axis, labels in target.shown_coords})
+        seed, width, chunk = store.manifest.plan.seed, arrays.layout.width, arrays.layout.chunk
         derive = partial(_derive, target, arrays.layout, seed, constrainer(target, width * chunk))
         self.writer = DrawWriter(arrays, store.snapshots, num_warmup, derive)
         self.saved: dict[int, int] = {}
@@ -113,9 +121,9 @@ class Stored(Recorder):
     def restore(self, lanes: list[Lane], shapes: Callable[[], Chain]) -> None:
         """Put every lane where it can go on; `sentences` tell what was broken."""
         like = None
-        self.warmup_evaluations = self.store.manifest.get("warmup_evaluations", 0)
+        self.warmup_evaluations = self.store.manifest.warmup_evaluations
         self.sentences += self.store.broken
-        before = self.store.manifest["machine"]
+        before = self.store.manifest.machine
         if before != machine():
             self.sentences.append(f"begun on {before}, goes on on {machine()}: the last digits of draws may differ.")
         for lane in lanes:
@@ -130,6 +138,7 @@ class Stored(Recorder):
             if found.broken:
                 where = f"lane {lane.index} (chains {', '.join(map(str, np.ravel(lane.numbers)))})"
                 self.sentences.append(f"{'; '.join(found.broken)}: {where} goes on from iteration {lane.done}.")
+        self._seal_older()
         self.writer.publish()
         self.writer.disk.wait()
 
@@ -168,7 +177,7 @@ class Stored(Recorder):
             self.writer.show_tails()
             self.writer.disk.wait()
             num_draws = self.num_draws if most is None else min(self.num_draws, most)
-            return read_record(self.writer.arrays, num_draws)
+            return read_record(self.writer.arrays, num_draws, self.writer.seals())
 
     def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
         """Everything to the disk, and into the manifest how it ended."""
@@ -177,6 +186,17 @@ class Stored(Recorder):
             num_draws = self.writer.publish(most, durable=True)
             self.writer.disk.wait()
             self.store.write(num_draws=num_draws, stopped=stopped, warmup_evaluations=self.warmup_evaluations)
+
+    def _seal_older(self) -> None:
+        """Say, once, that chunks which an older version wrote are sealed from now on, as they were found."""
+        manifest, num_draws = self.store.manifest, self.num_draws
+        if not (manifest.sealed or (self.store.engine / SEALS).exists()) and num_draws:
+            note = (
+                f"the first {num_draws} draws of each chain were written by a version of this library that did not "
+                "seal them; they are sealed from now on, as they were found."
+            )
+            self.sentences.append(note)
+            self.store.write(notes=(*manifest.notes, note))
 
     def _is_time(self, now: float) -> bool:
         """Whether the last commit has ended, and was long enough ago; chunks on their way to the disk do not count."""
@@ -211,12 +231,14 @@ def _derive(
         return derived
     x = np.take_along_axis(values[NAMES["x"]], index[..., None, None], axis=2)[:, :, 0]
     leaves = constrain(x.reshape(-1, target.dim))
-    names = [f"posterior/{name}" for name in _file_names(target)]
+    # By their order: an older version may have written them under other names.
+    names = [column.path for column in layout.columns if column.group == "posterior"]
     return derived | {
         name: leaf.reshape(*x.shape[:2], *leaf.shape[1:]) for name, leaf in zip(names, leaves, strict=True)
     }
 
 
-def _file_names(target: Target) -> list[str]:
-    """Names of parameters as names of directories."""
-    return [parameter.name.replace("/", "_") for parameter in target.shown]
+def _places(target: Target) -> dict[str, str]:
+    """Names of parameters and of their axes as names of directories, none of them the same."""
+    names = [parameter.name for parameter in target.shown]
+    return file_names([*names, *(dim for parameter in target.shown for dim in parameter.dims)])

@@ -1,8 +1,6 @@
 """A run on disk: draws as zarr arrays, snapshots to go on from, a manifest, a lock. No pickle anywhere."""
 
 from pseudo_extended.store.arrays import Arrays as Arrays
-from pseudo_extended.store.arrays import Column as Column
-from pseudo_extended.store.arrays import Layout as Layout
 from pseudo_extended.store.codec import CodeError as CodeError
 from pseudo_extended.store.codec import NotStoredError as NotStoredError
 from pseudo_extended.store.codec import decode as decode
@@ -10,21 +8,36 @@ from pseudo_extended.store.codec import differences as differences
 from pseudo_extended.store.codec import encode as encode
 from pseudo_extended.store.codec import holds_functions as holds_functions
 from pseudo_extended.store.files import BrokenFileError as BrokenFileError
+from pseudo_extended.store.files import UnwritableError as UnwritableError
 from pseudo_extended.store.fingerprint import fingerprint_function as fingerprint_function
 from pseudo_extended.store.fingerprint import fingerprint_target as fingerprint_target
 from pseudo_extended.store.fingerprint import fingerprint_versions as fingerprint_versions
 from pseudo_extended.store.fingerprint import machine as machine
+from pseudo_extended.store.layout import Column as Column
+from pseudo_extended.store.layout import Layout as Layout
 from pseudo_extended.store.lock import StoreInUseError as StoreInUseError
+from pseudo_extended.store.manifest import Draws as Draws
+from pseudo_extended.store.manifest import Manifest as Manifest
+from pseudo_extended.store.manifest import Prepared as Prepared
 from pseudo_extended.store.manifest import StoreVersionError as StoreVersionError
+from pseudo_extended.store.names import file_names as file_names
 from pseudo_extended.store.resampled import constrainer as constrainer
 from pseudo_extended.store.resampled import resample_particles as resample_particles
+from pseudo_extended.store.seals import SEALS as SEALS
+from pseudo_extended.store.seals import Seals as Seals
+from pseudo_extended.store.shown import Shown as Shown
+from pseudo_extended.store.shown import draws_shown as draws_shown
 from pseudo_extended.store.store import Store as Store
 from pseudo_extended.store.store import StoreError as StoreError
+from pseudo_extended.store.store import StoreWriteError as StoreWriteError
+from pseudo_extended.store.store import has_manifest as has_manifest
+from pseudo_extended.store.store import store_path as store_path
 from pseudo_extended.store.tags import RENAMED_STATE as RENAMED_STATE
 from pseudo_extended.store.tags import TAGS as TAGS
 from pseudo_extended.store.tags import UnknownTagError as UnknownTagError
 from pseudo_extended.store.tags import class_of as class_of
 from pseudo_extended.store.tags import register_class as register_class
 from pseudo_extended.store.tags import tag_of as tag_of
+from pseudo_extended.store.verify import verify as verify
 from pseudo_extended.store.writer import DrawWriter as DrawWriter
 from pseudo_extended.store.writer import Values as Values

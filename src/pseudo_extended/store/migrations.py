@@ -41,6 +41,23 @@ def from_version_1(content: dict[str, Any]) -> dict[str, Any]:
     return content | tagged | {"version": 2, "chunks_sealed": False}
 
 
+def from_version_2(content: dict[str, Any]) -> dict[str, Any]:
+    """What preparation found is in one place; and it is marked that the chunks have no seals."""
+    content = dict(content)
+    content.pop("chunks_sealed", None)
+    if "learned" in content:
+        content["prepared"] = {
+            "method": content.pop("learned"),
+            "description": content["description"],
+            "notes": content.pop("notes"),
+            "layout": content.pop("layout"),
+            "report": content.pop("report", None),
+            "num_evaluations": content.pop("pilot_evaluations", None),
+        }
+    content.setdefault("stopped", "running")
+    return content | {"version": 3, "sealed": False}
+
+
 def _with_tags(code: Any) -> Any:
     if isinstance(code, list):
         return [_with_tags(entry) for entry in code]

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pseudo_extended.store.files import BrokenFileError, read_sealed, write_sealed
+from pseudo_extended.store.files import ASIDE, BrokenFileError, read_sealed, write_sealed
+from pseudo_extended.store.seals import number, text
 
 
 class Snapshot(NamedTuple):
@@ -21,6 +22,8 @@ class Snapshot(NamedTuple):
     """The arrays of the chain, by their path in its pytree."""
     tail: dict[str, np.ndarray]
     """Draws since the last whole chunk, by column."""
+    whole: np.ndarray | None = None
+    """(chunk, column): the CRCs of the whole chunks that it counts on; None if format 2 has written it."""
 
 
 class Snapshots:
@@ -51,11 +54,14 @@ class Snapshots:
             except BrokenFileError as error:
                 broken.append(str(error))
                 continue
-            if str(arrays.pop("run")) != self.run or int(arrays.pop("lane")) != lane:
+            done, whole = number(arrays, "done"), arrays.get("whole")
+            if text(arrays, "run") != self.run or number(arrays, "lane") != lane or done is None:
                 broken.append(f"{path} belongs to another run or lane")
                 continue
-            done = int(arrays.pop("done"))
-            found.append(Snapshot(done, _below("chain:", arrays), _below("tail:", arrays)))
+            if whole is not None and (whole.dtype != np.uint32 or whole.ndim != 2):
+                broken.append(f"{path} has seals that are none")
+                continue
+            found.append(Snapshot(done, _below("chain:", arrays), _below("tail:", arrays), whole))
             if path.suffix in (".a", ".b"):
                 slots["ab".index(path.suffix[1])] = done
         # The older one, or the one that is broken, is written next.
@@ -66,18 +72,19 @@ class Snapshots:
         """Forget states that are further than where the lane goes on: what they counted on is broken, and made anew."""
         for path in self._paths(lane):
             try:
-                further = int(read_sealed(path)["done"]) > done
+                found = number(read_sealed(path), "done")
             except BrokenFileError:
-                further = True
-            if further:
+                found = None
+            if found is None or found > done:
                 path.unlink()
 
     def _paths(self, lane: int) -> list[Path]:
-        return sorted(path for path in self.directory.glob(f"lane-{lane}.*") if path.suffix != ".partial")
+        return sorted(path for path in self.directory.glob(f"lane-{lane}.*") if path.suffix != ASIDE)
 
     def _write(self, path: Path, lane: int, snapshot: Snapshot) -> None:
         arrays = {f"chain:{name}": leaf for name, leaf in snapshot.leaves.items()}
         arrays |= {f"tail:{name}": values for name, values in snapshot.tail.items()}
+        arrays |= {} if snapshot.whole is None else {"whole": snapshot.whole}
         write_sealed(path, arrays | {k: np.asarray(v) for k, v in self._identity(lane, snapshot.done).items()})
 
     def _identity(self, lane: int, done: int) -> dict[str, str | int]:
