@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -191,9 +192,9 @@ def fails_under_way(store, monkeypatch, error):
     [
         (errno.ENOSPC, "make room on the disk"),
         (errno.EMFILE, r"raise the limit of open files \(ulimit -n\)"),
-        (errno.EACCES, "let this user write there"),
-        (errno.EROFS, "make the file system writable"),
-        (errno.EIO, "mend that"),
+        pytest.param(errno.EACCES, "let this user write there", marks=pytest.mark.slow),
+        pytest.param(errno.EROFS, "make the file system writable", marks=pytest.mark.slow),
+        pytest.param(errno.EIO, "mend that", marks=pytest.mark.slow),
     ],
 )
 def test_a_disk_that_refuses_is_a_sentence_with_what_is_safe(tmp_path, monkeypatch, error, remedy):
@@ -207,7 +208,11 @@ def test_a_disk_that_refuses_is_a_sentence_with_what_is_safe(tmp_path, monkeypat
         fails_under_way(store, patch, error)
     assert str(said.value).endswith(".")
     assert isinstance(said.value, OSError)
-    assert sample(store, resume=True, draws=400).num_draws >= 400
+    said = re.search(r"is safe, (\d+) draws of each chain", str(said.value))
+    assert said is not None
+    resumed = sample(store, resume=True, callback=lambda run: run.num_draws >= 400)
+    assert resumed.num_draws >= max(400, int(said[1]))
+    assert int(said[1]) > 0
 
 
 def test_a_directory_that_is_removed_under_way_is_a_sentence(tmp_path, monkeypatch):
@@ -247,6 +252,7 @@ def test_inside_jit_it_says_so(tmp_path):
             jax.jit(lambda x, call=call: (call(), x)[1])(1.0)
 
 
+@pytest.mark.slow
 def test_two_jobs_that_start_at_once_share_nothing(tmp_path):
     """Both find no run; one has the lock, and the other is refused or goes on after it."""
     script = (

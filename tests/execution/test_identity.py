@@ -211,7 +211,8 @@ def test_a_run_on_its_way_can_be_verified(tmp_path, monkeypatch):
         return len(found) > 3
 
     sample(store, draws=10**6, callback=callback, time_limit=60)
-    assert found == [[]] * 4
+    assert len(found) >= 4
+    assert not any(found)
 
 
 def test_seals_hold_for_the_draws_before_a_tail_grew(tmp_path):

@@ -10,12 +10,22 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
+from pseudo_extended.run import recorder
 
 METHOD = pe.Plain(pe.HMC(num_steps=2))
 
 
 def normal(x):
     return -0.5 * jnp.sum(x**2)
+
+
+@pytest.fixture(autouse=True)
+def default_handler_and_little_memory(monkeypatch):
+    """A process started by nohup, cron or a CI system may ignore SIGINT; and no test is to fill the machine."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(recorder, "free_memory", lambda: 2e9)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def interrupt_when(condition):
@@ -31,7 +41,7 @@ def interrupt_when(condition):
 
 
 def sample(callback=None, **options):
-    run = {"method": METHOD, "chains": 2, "seed": 0, "progress": False}
+    run = {"method": METHOD, "chains": 2, "seed": 0, "progress": False, "time_limit": 120}
     return pe.sample(normal, np.zeros(2), callback=callback, **run | options)
 
 
@@ -65,18 +75,25 @@ def test_a_second_ctrl_c_ends_it_at_once():
 
 
 SCRIPT = """
+import signal
 import numpy as np, jax.numpy as jnp, pseudo_extended as pe
+from pseudo_extended.run import recorder
+signal.signal(signal.SIGINT, signal.default_int_handler)
+recorder.free_memory = lambda: 2e9
 print("ready", flush=True)
 method = pe.Plain(pe.HMC(num_steps=2))
-result = pe.sample(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2), method=method, draws=10**9, warmup=10, chains=2, seed=0)
+result = pe.sample(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2), method=method, draws=10**9, warmup=10, chains=2, seed=0,
+                   time_limit=120)
 print(result.interrupted, result.num_draws > 0, flush=True)
 """
 
 
 def test_sigint_to_a_real_process_shows_progress_in_the_log_and_returns():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # as nohup leaves it to its children
     process = subprocess.Popen(
         [sys.executable, "-c", SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     assert process.stderr is not None

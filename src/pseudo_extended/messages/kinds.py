@@ -249,6 +249,13 @@ NOT_GOOD_ENOUGH = Kind(
     "A run that ended before it was good enough",
     "{limit} before its estimates were good: {missing}. Give draws= for a longer run.",
 )
+NO_ROOM = Kind(
+    "PE606",
+    "warning",
+    "Draws that do not fit into memory",
+    "draws = {draws} of {chains} chains take about {needed}, and a run may fill {room}, {share:.0%} of the free memory: "
+    "it will end after some {fitting} draws. Pass store= for room on disk, or thin={thin} to keep fewer.",
+)
 
 # 7: one method alone.
 NOT_STARTED = Kind(

@@ -26,6 +26,7 @@ from pseudo_extended.run.preparing import Job, Ready, prepare
 from pseudo_extended.run.program import capacity_for, lane_shapes
 from pseudo_extended.run.progress import Reporter, reporter
 from pseudo_extended.run.recorder import Memory, Recorder
+from pseudo_extended.run.room import explain_room
 from pseudo_extended.run.settings import Draws
 from pseudo_extended.run.stored import Stored
 from pseudo_extended.run.workers import Threads, Workers
@@ -73,6 +74,10 @@ def _carry_out(job: Job, control: Control) -> Result:
 
 def _recorder(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Recorder:
     if job.store is None:
+        sentence = explain_room(job.target, ready.method, job.draws)
+        if sentence is not None:
+            report.note(sentence)
+            job.room = sentence
         return Memory(len(lanes), job.draws.chains)
     recorder = Stored(job.store, job.target, job.draws.num_warmup)
     recorder.restore(lanes, lambda: lane_shapes(job.target, ready.method, lanes[0].x)[0])

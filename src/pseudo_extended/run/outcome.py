@@ -20,7 +20,7 @@ from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
 from pseudo_extended.run.recorder import Collected, Recorder
 from pseudo_extended.run.settings import Draws
-from pseudo_extended.store import Store, StoreError, StoreWriteError, UnwritableError, draws_shown, has_manifest
+from pseudo_extended.store import Store, StoreError, StoreWriteError, UnwritableError, has_manifest
 from pseudo_extended.weights import whole_weights
 
 TERMINATED = 128 + signal.SIGTERM
@@ -31,7 +31,9 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
     """Of the draws that every chain has."""
     found = recorder.collect(ended.most)
     store = job.store
-    doubts = (*job.doubts, *complaints(job.target), *_unmet(job, found, ended))
+    room = () if job.room is None else (job.room,)
+    ran_out = room if ended.stopped is StopReason.MEMORY else ()
+    doubts = (*job.doubts, *complaints(job.target), *_unmet(job, found, ended), *ran_out)
     result = Result(
         target=job.target,
         unconstrained=found.x,
@@ -44,7 +46,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
         seconds=seconds,
         stopped=ended.stopped,
         doubts=doubts,
-        notes=(*ready.notes, *recorder.sentences),
+        notes=(*ready.notes, *recorder.sentences, *room),
         store=None if store is None else str(store.root),
         thinned=found.thinned,
         pilot=ready.report,
@@ -140,18 +142,28 @@ def explaining_disk(store: Store | None) -> Iterator[None]:
 
 def _explain_disk(store: Store, error: OSError) -> str:
     where = f"store {str(store.root)!r}"
-    if not store.root.exists():
+    if not store.root.exists() or (store.begun is not None and not has_manifest(store.root)):
         return f"{where} was removed while the run was writing to it, and with it all of its draws."
     cause = f"{where} could not be written: {error.strerror}, at {error.filename}."
     remedy = REMEDIES.get(error.errno or 0, "mend that")
     if not has_manifest(store.root):
         return f"{cause} Nothing of the run was saved yet: {remedy}, and run pe.sample again."
     try:
-        num_draws = draws_shown(Store.open(store.root)).num_draws
-        saved = f"All that was committed to it is safe, {num_draws} draws of each chain or more"
+        saved = f"All that was committed to it is safe, {_committed(Store.open(store.root))} draws of each chain"
     except (StoreError, OSError):
         saved = "All that was committed to it is safe"
     return f"{cause} {saved}: {remedy}, and go on with pe.resume, which makes the draws since then again."
+
+
+def _committed(store: Store) -> int:
+    """Draws of each chain with which a run would go on."""
+    if store.manifest.prepared is None:
+        return 0
+    warmup, furthest = store.manifest.plan.num_warmup, []
+    for lane in range(store.prepared.layout.num_lanes):
+        found, _ = store.snapshots.load(lane)
+        furthest.append(max((max(snapshot.done - warmup, 0) for snapshot in found), default=0))
+    return min(furthest)
 
 
 @contextmanager

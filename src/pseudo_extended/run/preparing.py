@@ -52,6 +52,8 @@ class Job:
     init: Any = None
     """Where to start; of no use once the starting points are stored."""
     doubts: tuple[str, ...] = ()
+    room: str | None = None
+    """That its draws will not fit into memory, if they will not."""
 
     @property
     def is_new(self) -> bool:

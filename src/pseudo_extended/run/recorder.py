@@ -1,6 +1,7 @@
 """Where the draws of a run go: into memory, or into a store."""
 
 import threading
+import time
 from abc import ABC, abstractmethod
 from typing import NamedTuple
 
@@ -11,9 +12,12 @@ from jaxtyping import Float
 from pseudo_extended.memory import free_memory
 from pseudo_extended.run.lanes import Lane
 from pseudo_extended.run.program import Record
+from pseudo_extended.run.room import MEMORY_SHARE
 
-MEMORY_SHARE = 0.25
-"""Of the memory that is free when a run begins, for draws without a store: estimates need several times as much."""
+SECONDS_BETWEEN_LOOKS = 1.0
+"""At the memory that is free: other processes take some too."""
+RESERVE = 0.1
+"""Of the memory that is free when a run begins, which is left to other processes."""
 
 
 class Collected(NamedTuple):
@@ -77,7 +81,9 @@ class Memory(Recorder):
         self.records: list[list[Record]] = [[] for _ in range(num_lanes)]
         self.counts = [0] * num_lanes
         self.num_chains = num_chains
-        self.bytes_left = MEMORY_SHARE * free_memory()
+        free = free_memory()
+        self.bytes_left, self.bytes_reserved, self.bytes_kept = MEMORY_SHARE * free, RESERVE * free, 0
+        self._looked = time.monotonic()
 
     @property
     def num_draws(self) -> int:
@@ -86,7 +92,11 @@ class Memory(Recorder):
 
     @property
     def is_full(self) -> bool:
-        """Whether the machine would soon run out of memory."""
+        """Whether the machine would soon run out of memory: to join the draws takes as much again."""
+        if self.num_draws and time.monotonic() - self._looked > SECONDS_BETWEEN_LOOKS:
+            self._looked = time.monotonic()
+            if free_memory() < self.bytes_kept + self.bytes_reserved:
+                self.bytes_left = -1.0
         return self.bytes_left < 0
 
     def add(self, lane: Lane, record: Record | None) -> None:
@@ -95,7 +105,9 @@ class Memory(Recorder):
             with self.lock:
                 self.records[lane.index].append(record)
                 self.counts[lane.index] += record.x.shape[1]
-                self.bytes_left -= sum(leaf.nbytes for leaf in jax.tree.leaves(record))
+                size = sum(leaf.nbytes for leaf in jax.tree.leaves(record))
+                self.bytes_left -= size
+                self.bytes_kept += size
 
     def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
         """Nothing to write."""

@@ -17,6 +17,7 @@ from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preflight import check_densities
 from pseudo_extended.run.preparing import Job
 from pseudo_extended.run.resume import as_asked, reopened
+from pseudo_extended.run.room import check_room
 from pseudo_extended.run.settings import (
     Options,
     ScheduleOptions,
@@ -168,6 +169,7 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
     if resume and store is None:
         raise ValueError("resume=True must come with store=, the directory of the run to go on with; got None.")
     method.check(target)
+    check_room(target, method, draws, schedule.chunk)
     if resume and has_manifest(store_path(store)):
         given = {name for name in ("draws", "warmup", "seed", "target_ess") if options.get(name) is not None}
         carried: Any = {name: options[name] for name in ScheduleOptions.__annotations__ if name in options}
