@@ -37,7 +37,7 @@ def test_draws_that_will_not_fit_are_told_of_before(monkeypatch, capsys):
     for module in (room, recorder):
         monkeypatch.setattr(module, "free_memory", lambda: 1e6)
     result = sample(draws=10**6, progress=True)
-    sentence = r"draws = 1000000 of 2 chains take about 48.0 MB, .* Pass store= for room on disk, or thin=192 to keep"
+    sentence = r"draws = 1000000 of 2 chains take about 48.0 MB, .* Pass store= for room on disk, or thin=193 to keep"
     assert result.stopped == "memory"
     assert 0 < result.num_draws < 10**6
     assert any(re.search(sentence, warning) for warning in result.warnings), result.warnings
