@@ -253,8 +253,8 @@ NO_ROOM = Kind(
     "PE606",
     "warning",
     "Draws that do not fit into memory",
-    "draws = {draws} of {chains} chains take about {needed}, and a run may fill {room}, {share:.0%} of the free memory: "
-    "it will end after some {fitting} draws. Pass store= for room on disk, or thin={thin} to keep fewer.",
+    "draws = {draws} of {chains} chains take about {needed}, and a run may fill {room}, {share:.0%} of the free memory, "
+    "so it will end after some {fitting} draws. Pass store= for room on disk, or thin={thin} to keep fewer.",
 )
 
 # 7: one method alone.
