@@ -253,7 +253,7 @@ NO_ROOM = Kind(
     "PE606",
     "warning",
     "Draws that do not fit into memory",
-    "draws = {draws} of {chains} chains take about {needed}, and a run may fill {room}, {share:.0%} of the free memory, "
+    "draws = {draws} of {chains} chains take about {needed}, and a run may fill {room}, {share:.0%} of free memory, "
     "so it will end after some {fitting} draws. Pass store= for room on disk, or thin={thin} to keep fewer.",
 )
 
