@@ -1,7 +1,8 @@
-"""The point of pseudo-extended MCMC at a glance: two targets on which NUTS gets stuck and does not tell.
+"""The point of pseudo-extended MCMC at a glance: two targets on which NUTS gets stuck and gives no warning.
 
 Samples the paper's one-dimensional illustration (its figures 1 and 3) and the mixture of twenty normals of its section
-4.1, with NUTS and with pseudo-extended NUTS, prints their moments beside the truth, and draws output/demo.png.
+4.1, with this library's default, with NUTS and with the paper's own sampler, prints their moments beside the truth, and
+draws output/demo.png.
 """
 
 from pathlib import Path
@@ -20,8 +21,11 @@ import pseudo_extended as pe
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems import Problem
 
-STUCK, FREE, TRUTH = "#c0392b", "#1f6f8b", "#444444"
+OURS, STUCK, PAPER, TRUTH = "#2e8b57", "#c0392b", "#1f6f8b", "#444444"
+DEFAULT, NUTS, PAPERS = "the default", "NUTS", "the paper's"
+COLOURS = {DEFAULT: OURS, NUTS: STUCK, PAPERS: PAPER}
 WARMUP, CHAINS, SEED = 1000, 2, 1
+Runs = dict[tuple[str, str], pe.Result]
 
 
 def main() -> None:
@@ -31,58 +35,53 @@ def main() -> None:
     # The paper's choice for the illustration: q = N(0, 2), with 2 a variance.
     with_normal_q = pe.PseudoExtended(pe.Density(pe.Normal(0.0, np.sqrt(2.0))), pe.NUTS(), num_particles=2)
     tempered = pe.PseudoExtended(pe.Tempered(beta_min=1e-3), pe.NUTS(), num_particles=5)
-    runs: dict[tuple[str, str], pe.Result] = {}
-    for name, problem, start, draws, method in (
+    runs: Runs = {}
+    for name, problem, start, draws, papers in (
         ("two normals on the line", line, np.array([-1.0]), 5_000, with_normal_q),
         ("twenty normals in the plane", plane, np.array([5.0, 5.0]), 4_000, tempered),
     ):
-        for how in (pe.Plain(pe.NUTS()), method):
-            console.print(f"[bold]{name}[/]: {how.describe()}, {CHAINS} chains of {draws:,} draws")
-            runs[name, type(how).__name__] = pe.sample(
-                problem.target, start, method=how, draws=draws, warmup=WARMUP, chains=CHAINS, seed=SEED
+        for label, method in ((DEFAULT, None), (NUTS, pe.Plain(pe.NUTS())), (PAPERS, papers)):
+            console.print(f"[bold]{name}[/]: {label}, {CHAINS} chains of {draws:,} draws")
+            runs[name, label] = pe.sample(
+                problem.target, start, method=method, draws=draws, warmup=WARMUP, chains=CHAINS, seed=SEED
             )
 
     problems = {"two normals on the line": line, "twenty normals in the plane": plane}
     for name, problem in problems.items():
-        console.print(moments(name, problem, runs[name, "Plain"], runs[name, "PseudoExtended"]))
+        console.print(moments(name, problem, {label: runs[name, label] for label in COLOURS}))
     path = Path("output") / "demo.png"
     path.parent.mkdir(exist_ok=True)
     draw(problems, runs, path)
     console.print(f"the figure is [bold]{path}[/]")
 
 
-def moments(name: str, problem: Problem, stuck: pe.Result, free: pe.Result) -> Table:
-    """A table of moments against the truth, each with its own idea of its error."""
+def moments(name: str, problem: Problem, results: dict[str, pe.Result]) -> Table:
+    """A table of moments against the truth, each with its own estimate of its error."""
     table = Table(title=f"{name} (± is each run's own standard error)", title_justify="left")
-    for heading in ("", "truth", "NUTS", "pseudo-extended NUTS"):
+    for heading in ("", "truth", *results):
         table.add_column(heading, justify="right")
     for power, truth in ((1, problem.mean), (2, problem.second_moment)):
-        answers = [result.expect(lambda x, power=power: x**power) for result in (stuck, free)]
+        answers = [result.expect(lambda x, power=power: x**power) for result in results.values()]
         for i, exact in enumerate(truth):
             cells = [f"{answer.value[i]:.3f} ± {answer.standard_error[i]:.3f}" for answer in answers]
             table.add_row(f"E x{i + 1}{'²' if power == 2 else ''}", f"{exact:.3f}", *cells)
-    worst = [f"{np.max(result.summary()['r_hat'].to_numpy()):.2f}" for result in (stuck, free)]
+    worst = [f"{np.max(result.summary()['r_hat'].to_numpy()):.2f}" for result in results.values()]
     table.add_row("R-hat", "1.00", *worst, style="dim")
     return table
 
 
-def draw(problems: dict[str, Problem], runs: dict[tuple[str, str], pe.Result], path: Path) -> None:
-    """Truth, NUTS and pseudo-extended NUTS, side by side, for both problems."""
-    figure, axes = plt.subplots(2, 3, figsize=(13, 8.2), constrained_layout=True)
+def draw(problems: dict[str, Problem], runs: Runs, path: Path) -> None:
+    """The truth, and the three samplers side by side, for both problems."""
+    figure, axes = plt.subplots(2, 4, figsize=(17, 8.2), constrained_layout=True)
     (line_name, line), (plane_name, plane) = problems.items()
-    stuck, free = runs[line_name, "Plain"], runs[line_name, "PseudoExtended"]
     draw_extended(axes[0, 0], line)
-    draw_trace(axes[0, 1], stuck, STUCK, "NUTS")
-    draw_trace(axes[0, 2], free, FREE, "pseudo-extended")
     exact = plane.density.draw(np.random.default_rng(0), 2_000)
     draw_plane(axes[1, 0], plane, exact, TRUTH, "twenty normals: exact draws")
-    for axis, kind, colour, label in (
-        (axes[1, 1], "Plain", STUCK, "NUTS"),
-        (axes[1, 2], "PseudoExtended", FREE, "pseudo-extended"),
-    ):
-        points = np.asarray(runs[plane_name, kind].resample()).reshape(-1, 2)
+    for column, (label, colour) in enumerate(COLOURS.items(), start=1):
+        draw_trace(axes[0, column], runs[line_name, label], colour, label)
+        points = np.asarray(runs[plane_name, label].resample()).reshape(-1, 2)
         found = np.unique(np.argmin(np.linalg.norm(points[:, None] - plane.density.means, axis=2), axis=1)).size
-        draw_plane(axis, plane, points[::5], colour, f"{label}: {found} of 20 modes")
+        draw_plane(axes[1, column], plane, points[::5], colour, f"{label}: {found} of 20 modes")
     figure.suptitle("NUTS hardly leaves its first mode; on the extended target the modes are connected", fontsize=14)
     figure.savefig(path, dpi=130)
     plt.close(figure)
