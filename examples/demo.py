@@ -22,7 +22,7 @@ from pseudo_extended.precision import double_precision
 from pseudo_extended.problems import Problem
 
 OURS, STUCK, PAPER, TRUTH = "#2e8b57", "#c0392b", "#1f6f8b", "#444444"
-DEFAULT, NUTS, PAPERS = "the default", "NUTS", "the paper's"
+DEFAULT, NUTS, PAPERS = "the default", "NUTS", "the paper's sampler"
 COLOURS = {DEFAULT: OURS, NUTS: STUCK, PAPERS: PAPER}
 WARMUP, CHAINS, SEED = 1000, 2, 1
 Runs = dict[tuple[str, str], pe.Result]
