@@ -12,21 +12,28 @@ MID_SENTENCE = {
     *("And", "As", "At", "Because", "But", "By", "For", "From", "If", "In", "Of", "On", "Or", "So", "Than", "That"),
     *("Them", "Then", "These", "Those", "To", "Where", "Which", "With"),
 }
-EXEMPT = (
-    "kernels/path_moves.py",
-    "methods/index_gibbs.py",
-    "methods/index_parameters.py",
-    "models/",
-    "pilot/",
-    "results/",
-    "run/",
-    "store/",
-    "target/",
-    "tempering/",
-    "warmup/",
-    "weights.py",
+STRICT = (
+    "__init__.py",
+    "bases.py",
+    "checks.py",
+    "checkup.py",
+    "cli.py",
+    "extended.py",
+    "instruments/",
+    "kernels/",
+    "messages/",
+    "methods/",
+    "plots.py",
+    "precision.py",
+    "problems/",
+    "testing/",
+    "version.py",
 )
-"""Modules that are yet to be brought up to this; nothing may be added here."""
+"""Modules all of whose docstrings stand alone; the list may only grow."""
+NOT_YET = ("kernels/path_moves.py", "methods/index_gibbs.py", "methods/index_parameters.py")
+"""Modules within those that are yet to be brought up; the list may only shrink."""
+MAX_ELSEWHERE = 180
+"""Docstrings in all other modules that do not stand alone; the number may only shrink."""
 
 
 def complaints(text: str) -> list[str]:
@@ -49,23 +56,27 @@ def complaints(text: str) -> list[str]:
     return found
 
 
-def strict_modules() -> list[str]:
-    names = (path.relative_to(SOURCE).as_posix() for path in sorted(SOURCE.rglob("*.py")))
-    return [name for name in names if not name.startswith(EXEMPT)]
+def modules() -> dict[str, Path]:
+    return {path.relative_to(SOURCE).as_posix(): path for path in sorted(SOURCE.rglob("*.py"))}
 
 
-@pytest.mark.parametrize("name", strict_modules())
+def is_strict(name: str) -> bool:
+    return name.startswith(STRICT) and name not in NOT_YET
+
+
+@pytest.mark.parametrize("name", filter(is_strict, modules()))
 def test_docstrings_stand_alone(name):
     assert complaints((SOURCE / name).read_text()) == []
 
 
-@pytest.mark.parametrize("name", EXEMPT)
-def test_an_exemption_is_still_needed(name):
-    """A module that has been brought up is taken off the list."""
-    place = SOURCE / name
-    modules = place.rglob("*.py") if place.is_dir() else [place] if place.exists() else []
-    if not any(complaints(path.read_text()) for path in modules):
-        pytest.skip(f"{name} stands alone: take it off the list")
+def test_elsewhere_there_are_no_more_than_there_were():
+    found = [
+        f"{name}, {each}"
+        for name, path in modules().items()
+        if not is_strict(name)
+        for each in complaints(path.read_text())
+    ]
+    assert len(found) <= MAX_ELSEWHERE, "\n".join(found)
 
 
 @pytest.mark.parametrize(
