@@ -165,7 +165,8 @@ def prepared(case: Case, kernel, target_kernel=None) -> IndexGibbs:
         if target_kernel is not None:
             log_step = jnp.append(log_step, jnp.log(0.8))
             more = {"target_kernel": target_kernel, "num_target_moves": 2, "shared_metric": jnp.array([[0.7]])}
-        parameters = IndexParameters(path, log_step, (1.5 - knots)[:, None])
+        own = None if target_kernel is None else jnp.array([0.6])
+        parameters = IndexParameters(path, log_step, (1.5 - knots)[:, None], own)
     return IndexGibbs(NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters, **more)
 
 

@@ -75,6 +75,10 @@ HOW_USED = "in every step each pseudo-sample is moved by a random one."
 """Of declared symmetries."""
 
 
+MAX_DEPTH = 8
+"""Of the trees of NUTS: 255 evaluations, so that a step size that has collapsed does not stop the run."""
+
+
 class IndexState(NamedTuple):
     """N pseudo-samples, their places on the path, and which of them carries the target."""
 
@@ -253,13 +257,12 @@ class IndexGibbs(AbstractPreparedMethod):
         if self.is_free and isinstance(prepared.base, NormalMixture):
             parameters = with_rows_for(parameters, prepared.base)
         target_kernel = None
-        if (
-            self.chooses_kernel
-            and self.kernel.uses_gradient
-            and needs_target_moves(length, target.dim, has_many_modes=prepared.has_many_modes)
-        ):
-            target_kernel = NUTS()
-            parameters = parameters._replace(log_step=jnp.append(parameters.log_step, parameters.log_step[-1]))
+        if self.chooses_kernel and self.kernel.uses_gradient and needs_target_moves(length, target.dim):
+            target_kernel = NUTS(max_depth=MAX_DEPTH)
+            parameters = parameters._replace(
+                log_step=jnp.append(parameters.log_step, parameters.log_step[-1]),
+                target_scale=jnp.asarray(prepared.target_scale()),
+            )
             notes = (*notes, "the pseudo-sample that carries the target also makes moves of NUTS.")
         notes = (*notes, *(f"declared: {action.describe()}; {HOW_USED}" for action in target.symmetries))
         method = IndexGibbs(
@@ -408,8 +411,9 @@ class IndexGibbs(AbstractPreparedMethod):
         """Further moves of the pseudo-sample that carries the target, by a kernel of its own."""
         if self.target_kernel is None:
             return points, None
+        assert parameters.target_scale is not None
         kernel, one = self.target_kernel, jnp.ones(())
-        scale = Scale(parameters.scale[-1], self.shared_metric)
+        scale = Scale(parameters.target_scale, self.shared_metric)
         step_size = jnp.exp(parameters.log_step[-1])
 
         def again(i: Array, carry: tuple[PathState, MoveInfo]) -> tuple[PathState, MoveInfo]:

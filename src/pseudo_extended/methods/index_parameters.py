@@ -31,6 +31,8 @@ class IndexParameters(NamedTuple):
     """One for each knot and, where the target's own pseudo-sample makes moves of another kernel, one for those."""
     scale: Local
     """The metric at each knot; knots are equally far apart in t, like the nodes of the path."""
+    target_scale: Float[Array, " d"] | None = None
+    """The metric of the moves that the target's own pseudo-sample makes beside, if it makes any."""
 
     @property
     def num_knots(self) -> int:
@@ -138,16 +140,16 @@ def warmup_for(length: float) -> int:
     return int(np.clip(50 * np.ceil((100 + 50 * length) / 50), 100, 1000))
 
 
-def needs_target_moves(length: float, dim: int, *, has_many_modes: bool = True) -> bool:
+def needs_target_moves(length: float, dim: int) -> bool:
     """Whether the pseudo-sample that carries the target is to make moves of its own.
 
-    On a long path it does most of the work. With one mode they are most of what the run does; with many in few
+    On a long path in many dimensions it does most of the work, and short moves do not cross the target. In few
     dimensions it is the way along the path that takes the time, and short moves of all are worth more.
 
     >>> needs_target_moves(1.0, 100), needs_target_moves(8.0, 100), needs_target_moves(8.0, 10)
     (False, True, False)
     """
-    return length > LONG_PATH and (dim > FEW_DIMENSIONS or not has_many_modes)
+    return length > LONG_PATH and dim > FEW_DIMENSIONS
 
 
 def particles_for(length: float, dim: int, *, has_many_modes: bool = True) -> int:
@@ -157,12 +159,12 @@ def particles_for(length: float, dim: int, *, has_many_modes: bool = True) -> in
     of them on the way for the target to be handed over as often. Each costs its gradients, so beyond that more are no
     gain; and each is kept in the output, so in very many dimensions there are fewer. In few dimensions most of the
     time of a step is overhead that does not grow with their number, and twelve cost little more than six. With one
-    mode and a long path, the one that carries the target does most of the work, with moves of its own.
+    mode and a long path in many, the one that carries the target does most of the work, with moves of its own.
 
     >>> particles_for(1.0, 2), particles_for(1.0, 32), particles_for(8.0, 32), particles_for(30.0, 100)
     (12, 6, 11, 16)
     """
-    if not has_many_modes and length > LONG_PATH:
+    if not has_many_modes and needs_target_moves(length, dim):
         return 4
     least = 12 if dim <= FEW_DIMENSIONS else 6
     wanted = int(np.clip(5 + np.ceil(0.7 * length), least, 16))

@@ -14,7 +14,7 @@ from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
 from pseudo_extended.kernels.path_moves import evaluator
 from pseudo_extended.pilot.annealing import Annealed, anneal
 from pseudo_extended.pilot.learned_base import LearnedBase, pad_components
-from pseudo_extended.pilot.mode_search import MAX_MODES
+from pseudo_extended.pilot.mode_search import MAX_MODES, QUICK_UP_TO
 from pseudo_extended.pilot.prior_mass import NORMALISED, PriorMass
 from pseudo_extended.pilot.report import CandidateReport
 from pseudo_extended.pilot.whitening import Whitening
@@ -115,7 +115,9 @@ class Annealer:
         arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, (padded, self.whitening)))
         shape = (structure, *(array.shape for array in arrays))
         if shape not in self.programs:
-            job = Job(partial(self._run, structure), (arrays, jax.random.key(0, impl="threefry2x32"), self.x))
+            arguments = (arrays, jax.random.key(0, impl="threefry2x32"), self.x)
+            quick = self.target.dim <= QUICK_UP_TO
+            job = Job(partial(self._run, structure), arguments, quick=quick, name="annealing")
             [self.programs[shape]] = compile_once(job)
         annealed = jax.block_until_ready(self.programs[shape](arrays, key, self.x))
         return Pilot(name, base, annealed, self.whitening, base_mass)

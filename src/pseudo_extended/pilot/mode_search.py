@@ -50,6 +50,8 @@ FEW_UNSEEN = 0.1
 """With fewer ascents than this in significant modes of their own, all have been seen."""
 FAR_AWAY = 1e100
 """Beyond all walls, and where the square of it is still a number."""
+QUICK_UP_TO = 50
+"""Dimensions in which the ascents run so briefly that their program is not worth optimising."""
 DENSE_UP_TO = 200
 """Dimensions for which components have full covariances."""
 SCREENED_UP_TO = 50
@@ -86,7 +88,8 @@ class ModeSearch:
     def jobs(self) -> list[Job]:
         """To be compiled as its programs."""
         climb = partial(ascend, self.target.log_target, differences=not self.gradient)
-        return [Job(climb, (np.zeros((NUM_ASCENTS, self.dim)), 0, 0))]
+        quick = self.dim <= QUICK_UP_TO
+        return [Job(climb, (np.zeros((NUM_ASCENTS, self.dim)), 0, 0), quick=quick, name="looking for modes")]
 
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
         """Ascents from the starts that were given and from all scales around them (and from the base), then further."""

@@ -59,6 +59,17 @@ class PreparedPath(NamedTuple):
         """Thermodynamic length of the path."""
         return float(self.annealed.length[-1])
 
+    def target_scale(self) -> Float[np.ndarray, " d"]:
+        """Scales for moves on the target, in whitened coordinates if there are any: the geometric mean of the spread of
+        the points and the inverse of that of their scores, coordinate by coordinate.
+        """
+        population = self.annealed.population
+        x, score = np.asarray(population.x), np.asarray(population.gradient_base + population.gradient_delta)
+        factor = self.shared_metric
+        if factor is not None:
+            x, score = np.linalg.solve(factor, x.T).T, score @ factor
+        return np.sqrt((np.std(x, axis=0) + 1e-150) / (np.sqrt(np.mean(score**2, axis=0)) + 1e-150))
+
     @property
     def has_many_modes(self) -> bool:
         """Whether ascents ended in several modes."""
@@ -232,7 +243,9 @@ class _Learning:
         return refitted[1:]
 
     def _weigh_prior(self) -> PriorMass:
-        [weigh] = compile_once(Job(partial(log_ratios, self.target), (self.key,)))
+        [weigh] = compile_once(
+            Job(partial(log_ratios, self.target), (self.key,), quick=True, name="weighing the prior")
+        )
         return prior_mass(*weigh(jax.random.fold_in(self.key, 2)))
 
     def _finish(self, best: Pilot, modes: Modes | None, num_search: int) -> PreparedPath:

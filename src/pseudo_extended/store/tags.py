@@ -51,6 +51,7 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {}
 
 ADDED_FIELDS: dict[str, dict[str, Any]] = {
     "base/normal-mixture": {"labels": None},
+    "part/index-parameters": {"target_scale": None},
     "method/index-gibbs": {"leaps": False, "target_kernel": None, "num_target_moves": 0, "shared_metric": None},
 }
 """For each tag, fields that older stores do not have, and the value that they stood for, as `encode` writes it."""
