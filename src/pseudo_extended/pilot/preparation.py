@@ -60,8 +60,9 @@ class PreparedPath(NamedTuple):
         return float(self.annealed.length[-1])
 
     def target_scale(self) -> Float[np.ndarray, " d"]:
-        """Scales for moves on the target, in whitened coordinates if there are any: the geometric mean of the spread of
-        the points and the inverse of that of their scores, coordinate by coordinate.
+        """Scales for moves on the target, in whitened coordinates if there are any.
+
+        They are the geometric means of the spread of the points and the inverse spread of their scores.
         """
         population = self.annealed.population
         x, score = np.asarray(population.x), np.asarray(population.gradient_base + population.gradient_delta)
