@@ -33,6 +33,18 @@ def as_target(model: Any, init: Any = None) -> tuple[Target, Any]:
     return target, None if can_sample else target.view.facts.start
 
 
+def model_of_context() -> Any:
+    """The PyMC model inside whose `with` block the call is."""
+    pymc = sys.modules.get("pymc")
+    model = None if pymc is None else pymc.Model.get_context(error_if_none=False)
+    if model is None:
+        raise TypeError(
+            "target must be given: a pe.Target, a function or a model; it may be left out only inside `with model:` of "
+            "PyMC."
+        )
+    return model
+
+
 def library_target(model: Any, init: Any = None) -> Target | None:
     """A target as it is, that of a model of another library, or None if it is neither."""
     if isinstance(model, Target):

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -340,6 +342,39 @@ class Result:
     plot_weights = plots.weights
     plot_modes = plots.modes
     plot_evidence = plots.evidence
+
+    def save(self, path: str | Path) -> Path:
+        """Write the draws to a store that does not exist yet, such as "run.zarr", and return its path.
+
+        `pe.load`, xarray and ArviZ read it. The state of the chains is not in a result, so a run that is to be resumed
+        or extended needs `pe.sample(…, store=)`.
+        """
+        # A store stands above results.
+        return import_module("pseudo_extended.run.saving").save(self, path)
+
+    def report(
+        self,
+        path: str | Path,
+        *,
+        title: str = "A run of pseudo-extended",
+        truths: Any = None,
+        check: bool = True,
+    ) -> Path:
+        """Write a report of the run as one HTML file that needs no network, and return its path.
+
+        A verdict comes first, then modes, a summary that sorts and filters, pictures, what went wrong and what to do,
+        the model check, settings and how to cite. Of a run that is still going, `pe.load(store, target).report(path)`
+        shows what there is so far.
+
+        Args:
+            path: Where to write, such as "run.html"; a file that is there is replaced.
+            title: The title of the page.
+            truths: True values for the pictures: a mapping from names, or a sequence for what is shown.
+            check: Whether to run `pe.check` on the model, which takes some seconds.
+        """
+        # A report also checks the model, so it stands above results and is imported when it is asked for.
+        write = import_module("pseudo_extended.report").report
+        return write(self, path, title=title, truths=truths, check=check)
 
     def __repr__(self) -> str:
         lines = [

@@ -3,7 +3,9 @@
 import sys
 import time
 from abc import ABC, abstractmethod
-from typing import NamedTuple
+from html import escape
+from importlib import import_module
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -141,9 +143,61 @@ class Bar(Reporter):
         self.progress.stop()
 
 
+class Page(Reporter):
+    """One line of a notebook's output that changes in place: no widgets are needed, and nothing piles up."""
+
+    def __init__(self, seconds: float = 0.3):
+        self.seconds = seconds
+        self.last = -float("inf")
+        self.display: Any = import_module("IPython.display")
+        self.notes: list[str] = []
+        self.text = "preparing"
+        self.share = 0.0
+        self.handle: Any = self.display.display(self._page(), display_id=True)
+
+    def say(self, text: str) -> None:
+        """As the line's text."""
+        self.text = text
+        self._update()
+
+    def note(self, text: str) -> None:
+        """A line above it, which stays."""
+        self.notes.append(text)
+        self._update()
+
+    def show(self, status: Status) -> None:
+        """Move the bar, a few times a second at most, and at the end."""
+        self.text, self.share = status.describe(), status.done / max(status.total, 1)
+        if time.monotonic() - self.last >= self.seconds or status.done == status.total:
+            self._update()
+
+    def close(self) -> None:
+        """Leave the line as it is."""
+        self._update()
+
+    def _update(self) -> None:
+        self.last = time.monotonic()
+        if self.handle is not None:
+            self.handle.update(self._page())
+
+    def _page(self) -> Any:
+        above = "".join(f"<div>{escape(note)}</div>" for note in self.notes)
+        bar = f'<progress value="{self.share:.4f}" max="1" style="width:14em;vertical-align:middle"></progress>'
+        return self.display.HTML(f'{above}<div>{bar} <span style="margin-left:6px">{escape(self.text)}</span></div>')
+
+
+def in_notebook() -> bool:
+    """Whether IPython runs as the kernel of a notebook; a plain IPython has a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "kernel", None) is not None
+
+
 def reporter(progress: bool) -> Reporter:
     """The reporter that suits where the output goes."""
     if not progress:
         return Silent()
+    if in_notebook():
+        return Page()
     console = Console(stderr=True)
-    return Bar(console) if console.is_terminal or console.is_jupyter else Lines()
+    return Bar(console) if console.is_terminal else Lines()

@@ -164,6 +164,11 @@ def reopened(
     store.lock()
     try:
         store.reread()
+        if store.manifest.method is None:
+            raise StoreError(
+                f"store {str(store.root)!r} was saved after its run, without the state of the chains, so nothing can "
+                "go on from it; pe.load reads it. A run with store= can be resumed and extended."
+            )
         target = _target(store, target)
         changed = _changed_versions(store, other_versions)
         _check_target(store, target)

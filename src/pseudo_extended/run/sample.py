@@ -9,9 +9,11 @@ from pseudo_extended import checks
 from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.models import as_target
+from pseudo_extended.models.dispatch import model_of_context
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results.result import Result
 from pseudo_extended.run.control import Callback, Control
+from pseudo_extended.run.habits import refuse_other_names, seed_from
 from pseudo_extended.run.handle import Run
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preflight import check_densities
@@ -31,14 +33,14 @@ from pseudo_extended.target import Target
 
 
 def sample(
-    target: Target | Callable[..., Any] | Any,
+    target: Target | Callable[..., Any] | Any = None,
     init: Any = None,
     *,
     method: AbstractMethod | None = None,
     draws: int | None = None,
     warmup: int | None = None,
     chains: int = 4,
-    seed: int | None = None,
+    seed: Any = None,
     target_ess: float | None = None,
     time_limit: float | None = None,
     thin: int = 1,
@@ -50,12 +52,14 @@ def sample(
     callback: Callback | None = None,
     store: str | Path | None = None,
     resume: bool = False,
+    **others: Any,
 ) -> Result:
     """Sample a target, and return weighted points.
 
     Args:
         target: A `Target`; a JAX or NumPy function that returns the log density of a position; or a model of PyMC,
-            NumPyro (one that takes no arguments; else `pe.from_numpyro(model, *args)`), PyStan or BridgeStan.
+            NumPyro (one that takes no arguments; else `pe.from_numpyro(model, *args)`), PyStan or BridgeStan. Inside
+            `with model:` of PyMC it may be left out.
         init: One position, around which the pseudo-samples start, uniformly within 1 of it on the unconstrained
             scale; a batch of positions, with a leading axis, which are taken in turn as they are (those where the
             density is not finite are passed over); a function of a JAX random key; or None, when the target has a
@@ -72,7 +76,8 @@ def sample(
             default method as many as the path found by its pilot needs.
         chains: Independent chains.
         seed: A non-negative integer, which fixes every draw: draw t of chain c does not depend on `draws`, `chains`,
-            `cores` or `chunk`. None takes a seed from the operating system; `result.seed` tells which.
+            `cores` or `chunk`; or a random key of JAX. None takes a seed from the operating system; `result.seed`
+            tells which.
         target_ess: Stop when the mean of every coordinate has this effective sample size. It is looked at after 100,
             150, 225, … draws of each chain, so where it stops does not depend on how the run is scheduled.
         time_limit: Stop after so many seconds of warm-up and draws, with the draws that every chain has.
@@ -89,6 +94,7 @@ def sample(
         resume: Go on with the run in `store` if there is one, whatever stopped it, and begin it if there is none: the
             one call for a job that a batch system may kill and start again at any time. Target, method and settings
             must be those of the run there. With more `draws` than it was begun with, it makes the rest of them.
+        **others: Nothing; names that other libraries have for these arguments are refused with ours.
 
     Returns:
         A `Result`. After Ctrl-C, the draws that every chain has. After SIGTERM too, without a store; with one, all is
@@ -123,12 +129,13 @@ def sample(
             callback=callback,
             store=store,
             resume=resume,
+            **others,
         ),
         Control(),
     )
 
 
-def start(target: Target | Callable[[Any], Any], init: Any = None, **options: Unpack[Options]) -> Run:
+def start(target: Target | Callable[[Any], Any] | Any = None, init: Any = None, **options: Unpack[Options]) -> Run:
     """Begin a run and return at once, with a handle to it; the arguments are those of `sample`.
 
     >>> import jax.numpy as jnp, pseudo_extended as pe
@@ -147,6 +154,8 @@ def start(target: Target | Callable[[Any], Any], init: Any = None, **options: Un
 def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
     """Everything checked, and the store created, or opened, and locked."""
     check_not_traced("pe.sample")
+    refuse_other_names({name: value for name, value in options.items() if name not in Options.__annotations__})
+    target = model_of_context() if target is None else target
     target, init = as_target(target, init)
     method = check_method(options.get("method"), target)
     time_limit, target_ess = options.get("time_limit"), options.get("target_ess")
@@ -159,7 +168,7 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
         warmup,
         options.get("chains", 4),
         options.get("thin", 1),
-        options.get("seed"),
+        seed_from(options.get("seed")),
         target_ess,
         has_rule=target_ess is not None or time_limit is not None,
         until_good=until_good,

@@ -57,7 +57,7 @@ class Options(ScheduleOptions, total=False):
     draws: int | None
     warmup: int | None
     chains: int
-    seed: int | None
+    seed: Any
     target_ess: float | None
     thin: int
     store: Any

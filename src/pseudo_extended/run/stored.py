@@ -1,7 +1,7 @@
 """Draws that go into a store, and come back from it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
 from typing import Any
@@ -49,6 +49,15 @@ def layout_for(target: Target, method: AbstractMethod, num_chains: int, draw: Re
     width = method.width
     skip = 1 if width > 1 else 0
     named = statistic_axes(method, {name: leaf.shape[skip:] for name, leaf in draw.statistics.items()})
+    return columns_for(target, num_chains, width, draw, named)
+
+
+def columns_for(
+    target: Target, num_chains: int, width: int, draw: Record, named: Mapping[str, tuple[str, ...]]
+) -> Layout:
+    """The same where the axes of the statistics are known."""
+    skip = 1 if width > 1 else 0
+    named = dict(named)
     named |= {"log_weight": ("particle",), "x": ("particle", "coordinate")}
     num_particles, dim = draw.x.shape[skip:]
     columns = []

@@ -1,0 +1,1 @@
+"""Samplers for other libraries' own interfaces, each in a module that imports its library."""

@@ -1,0 +1,214 @@
+"""The parts of a report, as HTML; every text that comes from a model or a user is escaped."""
+
+import json
+import platform
+from collections.abc import Sequence
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from pseudo_extended.report.pictures import PICTURES, Picture, draw
+from pseudo_extended.results.markup import number
+from pseudo_extended.results.modes import Modes
+from pseudo_extended.results.plots.masses import plot_modes
+from pseudo_extended.results.plots.style import COLOURS, colour
+
+if TYPE_CHECKING:
+    from pseudo_extended.results.result import Result
+
+LIBRARIES = ("pseudo-extended", "jax", "jaxlib", "numpy", "scipy", "blackjax")
+NUM_POINTS = 1500
+NUM_COORDINATES = 40
+"""Draws and coordinates in the interactive picture."""
+MAX_ROWS = 1000
+CITATION = """@inproceedings{nemeth2019pseudo,
+  title     = {Pseudo-Extended {M}arkov chain {M}onte {C}arlo},
+  author    = {Nemeth, Christopher and Lindsten, Fredrik and Filippone, Maurizio and Hensman, James},
+  booktitle = {Advances in Neural Information Processing Systems 32},
+  year      = {2019}
+}"""
+
+
+def verdict(result: "Result", table: pd.DataFrame) -> tuple[str, str]:
+    """A class and a sentence: whether the numbers can be used."""
+    worst, fewest = (float(values) for values in (np.max(table["r_hat"]), np.min(table["ess"])))
+    so_far = f"The run is still going: {result.num_draws * result.thinned} draws of each chain so far. "
+    lead = so_far if result.stopped == "running" else ""
+    measured = f"the largest R-hat is {worst:.3f} and the smallest effective sample size {fewest:,.0f}"
+    if not np.isfinite(fewest) or not np.isfinite(table["mean"]).all():
+        return "bad", f"{lead}These numbers cannot be used: some could not be estimated; see the diagnostics below."
+    if worst > 1.1:
+        return "bad", f"{lead}These numbers cannot be used yet: the chains disagree, {measured}."
+    severities = [getattr(sentence, "severity", "warning") for sentence in result.warnings]
+    if "severe" in severities:
+        return "bad", f"{lead}These numbers cannot be used yet: there is a severe warning below; {measured}."
+    count = len(severities)
+    if count:
+        warned = "is one warning" if count == 1 else f"are {count} warnings"
+        return "doubt", f"{lead}These numbers can be used with care: there {warned} below; {measured}."
+    return "good", f"{lead}Nothing suspicious was found: {measured}."
+
+
+def facts(result: "Result", modes: Modes | None) -> str:
+    """The size of the run, in boxes."""
+    shown = {
+        "chains": f"{result.num_chains}",
+        "draws of each": f"{result.num_draws * result.thinned:,}",
+        "points of a draw": f"{result.num_particles}",
+        "coordinates": f"{len(result.labels):,}",
+    }
+    if modes is not None:
+        shown["mode" if len(modes) == 1 else "modes"] = f"{len(modes)}"
+    if "evidence_top" in result.statistics:
+        evidence = result.log_evidence
+        shown["log evidence"] = f"{evidence.value:.3f} ± {evidence.standard_error:.3f}"
+    if result.seconds:
+        shown["seconds"] = f"{sum(result.seconds.values()):.0f}"
+    boxes = (
+        f'<div class="fact"><b>{escape(value)}</b><span>{escape(name)}</span></div>' for name, value in shown.items()
+    )
+    return f'<div class="facts">{"".join(boxes)}</div>'
+
+
+def data_table(table: pd.DataFrame, name: str, swatches: bool = False) -> str:
+    """A data frame whose columns sort."""
+    heads = "".join(f"<th>{escape(str(column))}</th>" for column in [table.index.name or "", *table.columns])
+    rows = []
+    for place, (label, values) in enumerate(
+        zip(table.index[:MAX_ROWS], table.to_numpy(object)[:MAX_ROWS], strict=True)
+    ):
+        swatch = f'<span class="swatch" style="background:{colour(place)}"></span>' if swatches else ""
+        cells = "".join(
+            f'<td data-value="{float(value)!r}">{escape(_shown(column, value))}</td>'
+            for column, value in zip(table.columns, values, strict=True)
+        )
+        rows.append(f"<tr><th>{swatch}{escape(str(label))}</th>{cells}</tr>")
+    body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody>"
+    more = f"<p>The first {MAX_ROWS} of {len(table)} rows.</p>" if len(table) > MAX_ROWS else ""
+    return f'<div class="scroll"><table class="sorts" id="{name}">{body}</table></div>{more}'
+
+
+def _shown(column: Any, value: Any) -> str:
+    """A number of a table; sizes without an exponent."""
+    return f"{value:,.0f}" if column == "ess" and np.isfinite(value) else number(value)
+
+
+def modes_section(result: "Result", modes: Modes | None) -> str:
+    """Which modes there are, and what they weigh."""
+    if modes is None:
+        return "<p>Modes were not looked for: that needs the target's density.</p>"
+    if len(modes) == 1:
+        return "<p>One mode: no valley of the density separates the draws.</p>"
+    columns = [name for name in modes.table().columns if name not in modes.mean.columns]
+    table = pd.DataFrame(modes.table(), columns=[*columns, *modes._telling_coordinates(6)])
+    crossings = ", ".join(str(count) for count in modes.crossings)
+    masses = Picture("masses", "Masses with two standard errors; a tick for each chain alone.", plot_modes, False)
+    found = draw(masses, result, modes=modes)
+    said = f"<p>Each chain went from mode to mode {crossings} times.</p>"
+    return said + data_table(table, "modes-table", swatches=True) + figure(masses, found)
+
+
+def figure(picture: Picture, svg: str | None) -> str:
+    """A picture with its caption."""
+    if svg is None:
+        return ""
+    wide = ' class="wide"' if picture.is_wide else ""
+    said = f"<figcaption>{escape(picture.caption)}</figcaption>"
+    return f'<figure id="picture-{picture.name}"><div{wide}>{svg}</div>{said}</figure>'
+
+
+def pictures_section(result: "Result", modes: Modes | None, truths: Any) -> str:
+    """All pictures that the result allows; two narrow ones stand side by side."""
+    coloured = {"modes": modes if modes is not None else False, "truths": truths}
+    parts, narrow = [], []
+    for picture in PICTURES:
+        options = coloured if picture.name in ("corner", "marginals", "trace") else {}
+        made = figure(picture, draw(picture, result, **options))
+        (parts if picture.is_wide else narrow).append(made)
+    return "".join([*parts[:4], f'<div class="pair">{"".join(narrow)}</div>', *parts[4:]])
+
+
+def explorer(result: "Result", modes: Modes | None) -> str:
+    """Draws as data for the interactive picture: one point of each draw, of evenly chosen draws."""
+    index = result.resample_index(0)[..., None]
+    step = max(1, -(-result.num_chains * result.num_draws // NUM_POINTS))
+    rows = np.arange(0, result.num_chains * result.num_draws, step)
+    chain, draw_number = np.divmod(rows, result.num_draws)
+    x = np.take_along_axis(result.coordinates, index[..., None], axis=2)[chain, draw_number, 0]
+    held = np.zeros(len(rows), int)
+    if modes is not None:
+        held = np.take_along_axis(modes.labels, index, axis=2)[chain, draw_number, 0]
+    order = list(range(len(result.labels)))
+    if modes is not None and len(modes) > 1:
+        telling = [result.labels.index(name) for name in modes._telling_coordinates(2)]
+        order = [*telling, *(i for i in order if i not in telling)]
+    order = [i for i in order if np.isfinite(x[:, i]).all()][:NUM_COORDINATES]
+    if not order:
+        return "<p>No coordinate is finite in all draws.</p>"
+    data = {
+        "names": [result.labels[i] for i in order],
+        "values": [[float(f"{value:.4g}") for value in x[:, i]] for i in order],
+        "modes": held.tolist(),
+        "chain": chain.tolist(),
+        "draw": draw_number.tolist(),
+        "colours": list(COLOURS[: 1 if modes is None else len(modes)]),
+    }
+    stored = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c").replace("&", "\\u0026")
+    return (
+        '<div class="controls"><label>across <select id="across"></select></label>'
+        '<label>up <select id="up"></select></label></div>'
+        '<canvas id="explorer" aria-label="two coordinates of the draws"></canvas>'
+        '<p id="told">Point at a draw to see its values.</p>'
+        f'<script type="application/json" id="points">{stored}</script>'
+    )
+
+
+def diagnostics_section(result: "Result") -> str:
+    """What went wrong, each with what to do about it."""
+    if not result.warnings:
+        return '<p class="note fine">No warnings: the chains agree, and nothing diverged or was stuck.</p>'
+    parts = []
+    for sentence in result.warnings:
+        code = getattr(sentence, "code", "")
+        mark = f'<span class="code">{escape(code)}</span> ' if code else ""
+        parts.append(f'<p class="note">{mark}{escape(sentence[:1].upper() + sentence[1:])}</p>')
+    return "".join(parts)
+
+
+def check_section(findings: Sequence[tuple[str, str, str]] | None, why_not: str) -> str:
+    """The model check, or why there is none."""
+    if findings is None:
+        return f"<p>{escape(why_not)}</p>"
+    marks = {"good": "✓", "doubtful": "!", "bad": "✗"}
+    rows = (
+        f'<tr><td>{marks[mark]}</td><td class="text">{escape(what)}</td><td class="text">{escape(said)}</td></tr>'
+        for what, mark, said in findings
+    )
+    return f'<div class="scroll"><table><tbody>{"".join(rows)}</tbody></table></div>'
+
+
+def settings_section(result: "Result") -> str:
+    """How the run was made."""
+    shown = {"method": result.method, "seed": str(result.seed)}
+    shown |= {f"seconds to {name}": f"{seconds:.1f}" for name, seconds in result.seconds.items()}
+    if result.stopped is not None:
+        shown["ended"] = result.stopped
+    if result.store is not None:
+        shown["store"] = result.store
+    shown["before the run"] = "\n".join(result.notes) or "nothing to tell"
+    libraries = []
+    for name in LIBRARIES:
+        try:
+            libraries.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    shown["this report was made with"] = (
+        f"{', '.join(libraries)}, Python {platform.python_version()}, {platform.machine()}"
+    )
+    rows = (
+        f"<dt>{escape(name)}</dt><dd>{escape(value).replace(chr(10), '<br>')}</dd>" for name, value in shown.items()
+    )
+    return f"<dl>{''.join(rows)}</dl>"

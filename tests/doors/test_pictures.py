@@ -1,0 +1,23 @@
+"""The pictures of the documentation: what the pages show is what the tool makes."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+SHOWN = {name for page in DOCS.glob("*.md") for name in re.findall(r"\]\(pictures/([\w-]+\.png)\)", page.read_text())}
+
+
+def test_every_picture_of_a_page_is_there():
+    assert SHOWN
+    assert {path.name for path in (DOCS / "pictures").glob("*.png")} == SHOWN
+    assert sum(path.stat().st_size for path in (DOCS / "pictures").glob("*.png")) < 2e6
+
+
+@pytest.mark.slow
+def test_the_tool_makes_them(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(DOCS.parent / "tools"))
+    from pictures import make
+
+    assert {path.name for path in make(tmp_path, draws=200)} == SHOWN
