@@ -154,7 +154,7 @@ def _picked(result: Result, log_weights: np.ndarray) -> Result:
 
 
 @lru_cache(maxsize=4)
-def fitted_base(problem: str) -> problems.MeanField:
+def fitted_base(problem: str) -> problems.VariationalNormal:
     """The variational normal of Graham and Storkey; that of the authors themselves for their own machine."""
     if problem == "boltzmann-authors":
         return problems.load_mean_field()

@@ -7,7 +7,7 @@ from pseudo_extended.problems.boltzmann import relax as relax
 from pseudo_extended.problems.horseshoe import HorseshoeProblem as HorseshoeProblem
 from pseudo_extended.problems.horseshoe import cancer as cancer
 from pseudo_extended.problems.horseshoe import horseshoe_regression as horseshoe_regression
-from pseudo_extended.problems.mean_field import MeanField as MeanField
+from pseudo_extended.problems.mean_field import VariationalNormal as VariationalNormal
 from pseudo_extended.problems.mean_field import load_mean_field as load_mean_field
 from pseudo_extended.problems.mean_field import mean_field as mean_field
 from pseudo_extended.problems.mixtures import Problem as Problem

@@ -22,7 +22,7 @@ SAME = 1e-4
 """Solutions nearer than this in every unit are one."""
 
 
-class MeanField(NamedTuple):
+class VariationalNormal(NamedTuple):
     """A normal approximation of a relaxation, and its guess of the relaxation's log Z."""
 
     base: Normal
@@ -31,7 +31,7 @@ class MeanField(NamedTuple):
     """How many were mixed, where it is known."""
 
 
-def mean_field(density: Relaxation, *, restarts: int = 100, seed: int = 0) -> MeanField:
+def mean_field(density: Relaxation, *, restarts: int = 100, seed: int = 0) -> VariationalNormal:
     """The base of Graham and Storkey for a relaxation.
 
     >>> from pseudo_extended.problems import boltzmann_machine
@@ -62,14 +62,16 @@ def mean_field(density: Relaxation, *, restarts: int = 100, seed: int = 0) -> Me
     log_zeta = (
         float(np.asarray(logsumexp(bounds))) + 0.5 * own.sum() + 0.5 * dim * np.log(2 * np.pi) - units * np.log(2)
     )
-    return MeanField(Normal(mean, np.linalg.cholesky(spread + inner + np.eye(dim))), float(log_zeta), len(found))
+    return VariationalNormal(
+        Normal(mean, np.linalg.cholesky(spread + inner + np.eye(dim))), float(log_zeta), len(found)
+    )
 
 
-def load_mean_field(directory: str | Path | None = None) -> MeanField:
+def load_mean_field(directory: str | Path | None = None) -> VariationalNormal:
     """The normal that the authors fitted to their own relaxation, `load_boltzmann()`, out of their files."""
     with np.load(data_file("var_moms.npz", directory), allow_pickle=False) as arrays:
         base = Normal(arrays["var_mean"], arrays["var_covar_chol"])
-        return MeanField(base, float(arrays["var_log_norm"]), None)
+        return VariationalNormal(base, float(arrays["var_log_norm"]), None)
 
 
 def _solve(weights: np.ndarray, bias: np.ndarray, m: Float[np.ndarray, " unit"]) -> Float[np.ndarray, " unit"]:

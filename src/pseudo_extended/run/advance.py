@@ -56,7 +56,7 @@ class LaneInput(NamedTuple):
     """None before the first iteration."""
 
 
-class Advanced(NamedTuple):
+class AdvancedLane(NamedTuple):
     """A lane after a segment."""
 
     chain: Chain
@@ -100,7 +100,7 @@ class LaneProgram:
         return [LaneProgram(work, each) for each in programs]
 
     @in_double_precision
-    def advance(self, lane: LaneInput, segment: Segment) -> Advanced:
+    def advance(self, lane: LaneInput, segment: Segment) -> AdvancedLane:
         """Run the segment, in as many calls as the capacity asks for."""
         chain = lane.chain
         if chain is None:
@@ -120,7 +120,7 @@ class LaneProgram:
         if parts:
             record = parts[0] if len(parts) == 1 else jax.tree.map(lambda *each: np.concatenate(each, axis=1), *parts)
         divergences = 0 if record is None else int(record.statistics["diverging"].sum())
-        return Advanced(chain, record, divergences, num_evaluations, time.monotonic() - began)
+        return AdvancedLane(chain, record, divergences, num_evaluations, time.monotonic() - began)
 
 
 def chain_leaves(chain: Chain) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from pseudo_extended import checks
 from pseudo_extended.methods import Chain
 from pseudo_extended.precision import double_precision
-from pseudo_extended.run.advance import Advanced, LaneInput, LaneProgram, Segment, Work
+from pseudo_extended.run.advance import AdvancedLane, LaneInput, LaneProgram, Segment, Work
 from pseudo_extended.run.workers import Workers
 
 _programs: OrderedDict[str, LaneProgram] = OrderedDict()
@@ -50,7 +50,7 @@ class Cluster(Workers):
             self._slots, self._asked = max(sum(self.client.nthreads().values()), 1), time.monotonic()
         return self._slots
 
-    def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[Advanced]:
+    def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[AdvancedLane]:
         """On whichever worker is free."""
         del number
         chain = None if lane.chain is None else jax.tree.map(_portable, lane.chain)
@@ -93,7 +93,7 @@ def _hold(payload: bytes) -> bytes:
     return payload
 
 
-def _advance(payload: bytes, digest: str, lane: LaneInput, segment: Segment) -> Advanced:
+def _advance(payload: bytes, digest: str, lane: LaneInput, segment: Segment) -> AdvancedLane:
     """On a worker."""
     advanced = _program(payload, digest).advance(lane, segment)
     chain: Chain = jax.tree.map(_portable, advanced.chain)

@@ -13,7 +13,7 @@ from pseudo_extended.run.advance import Work
 from pseudo_extended.run.cluster import Cluster
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.lanes import Lane, make_lanes
-from pseudo_extended.run.loop import Ended, Loop, Plan
+from pseudo_extended.run.loop import Ending, Loop, Plan
 from pseudo_extended.run.outcome import (
     TERMINATED,
     build_result,
@@ -55,11 +55,11 @@ def _carry_out(job: Job, control: Control) -> Result:
         waited, compiling = time.perf_counter() - clock, seconds_compiling() - compiling
         began = time.perf_counter()
 
-        def result(ended: Ended) -> Result:
+        def result(ended: Ending) -> Result:
             seconds = {"compile": compiling, "prepare": waited - compiling, "run": time.perf_counter() - began}
             return build_result(job, ready, recorder, ended, seconds)
 
-        inspect = partial(result, Ended(StopReason.RUNNING, None))
+        inspect = partial(result, Ending(StopReason.RUNNING, None))
         control.inspect = inspect
         ended = _run(job, workers, lanes, recorder, report, control, inspect)
         if not recorder.num_draws:
@@ -107,11 +107,11 @@ def _run(
     report: Reporter,
     control: Control,
     inspect: Callable[[], Result],
-) -> Ended:
+) -> Ending:
     """The loop, with what there is written down whatever ends it."""
     if workers is None:
         recorder.finish(lanes, job.draws.draws, None)
-        return Ended(None, job.draws.draws)
+        return Ending(None, job.draws.draws)
     draws, schedule = job.draws, job.schedule
     is_enough = None if draws.target_ess is None else partial(_is_enough, recorder, draws)
     plan = Plan(draws.num_warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
@@ -126,7 +126,7 @@ def _run(
     # Chains that were further than the plan, as after a shorter `extend`, are cut to it.
     most = draws.draws if ended.most is None else ended.most
     recorder.finish(lanes, most, ended.stopped)
-    return Ended(ended.stopped, most)
+    return Ending(ended.stopped, most)
 
 
 def _is_enough(recorder: Recorder, draws: Draws, num_draws: int) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pseudo_extended.results.result import Result
 from pseudo_extended.results.stop_reason import StopReason
-from pseudo_extended.run.advance import Advanced, LaneInput, Segment
+from pseudo_extended.run.advance import AdvancedLane, LaneInput, Segment
 from pseudo_extended.run.control import Callback, Control, Running
 from pseudo_extended.run.interrupt import Interruptions
 from pseudo_extended.run.lanes import Lane
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
     callback: Callback | None = None
 
 
-class Ended(NamedTuple):
+class Ending(NamedTuple):
     """How a run ended."""
 
     stopped: StopReason | None
@@ -70,9 +70,9 @@ class Loop:
         self.stopped: StopReason | None = None
         self.ahead = milestones(plan.num_draws) if plan.is_enough is not None else iter(())
         self.milestone = next(self.ahead, None)
-        self.running: dict[Future[Advanced], tuple[Lane, Segment]] = {}
+        self.running: dict[Future[AdvancedLane], tuple[Lane, Segment]] = {}
 
-    def run(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> Ended:
+    def run(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> Ending:
         """Until the end."""
         self.began = time.monotonic()
         self.marks = [(self.began, self._all_done)]
@@ -98,7 +98,7 @@ class Loop:
                 if finished:
                     self._tell(report, control, inspect)
                 self.recorder.commit(self.lanes)
-        return Ended(self.stopped, self.milestone if self.stopped is StopReason.ENOUGH else None)
+        return Ending(self.stopped, self.milestone if self.stopped is StopReason.ENOUGH else None)
 
     def _submit(self, waiting: list[Lane], control: Control) -> None:
         """Work for every free worker."""
@@ -117,7 +117,7 @@ class Loop:
         room = max(MOST_BYTES_A_TASK // self.plan.bytes_a_draw, 1)
         return Segment(False, first, min(lane.pace, room, self.plan.num_draws - first, self.recorder.most(lane)))
 
-    def _take(self, future: Future[Advanced]) -> tuple[Lane, Record | None]:
+    def _take(self, future: Future[AdvancedLane]) -> tuple[Lane, Record | None]:
         """The lane that went on, and the draws that it made."""
         lane, segment = self.running.pop(future)
         advanced = future.result()

@@ -15,7 +15,7 @@ from pseudo_extended.results.series import r_hat
 from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.results.travel import travel
 from pseudo_extended.run.axes import statistic_axes
-from pseudo_extended.run.loop import Ended
+from pseudo_extended.run.loop import Ending
 from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
 from pseudo_extended.run.recorder import Collected, Recorder
@@ -27,7 +27,7 @@ TERMINATED = 128 + signal.SIGTERM
 """The status with which a process ends that was asked to by SIGTERM."""
 
 
-def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, seconds: dict[str, float]) -> Result:
+def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ending, seconds: dict[str, float]) -> Result:
     """Of the draws that every chain has."""
     found = recorder.collect(ended.most)
     store = job.store
@@ -57,7 +57,7 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ended, secon
     return result
 
 
-def _unmet(job: Job, found: Collected, ended: Ended) -> list[Message]:
+def _unmet(job: Job, found: Collected, ended: Ending) -> list[Message]:
     """A sentence if the run was to go on until it was good enough, and is not."""
     draws = job.draws
     if draws.target_ess is None or ended.stopped in (StopReason.ENOUGH, StopReason.RUNNING):

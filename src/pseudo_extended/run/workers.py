@@ -11,7 +11,7 @@ import jax
 
 from pseudo_extended import checks
 from pseudo_extended.compiled import Device
-from pseudo_extended.run.advance import Advanced, LaneInput, LaneProgram, Segment, Work
+from pseudo_extended.run.advance import AdvancedLane, LaneInput, LaneProgram, Segment, Work
 from pseudo_extended.watchdog import on_own_thread
 
 
@@ -24,7 +24,7 @@ class Workers(ABC):
     """How long one task should take: seldom enough to cost nothing, often enough for a bar and a Ctrl-C."""
 
     @abstractmethod
-    def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[Advanced]:
+    def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[AdvancedLane]:
         """Advance lane `number`."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Threads(Workers):
         self.programs = LaneProgram.compile(work, used or (None,))
         self.slots = max(cores, len(used)) if used and used[0].platform != "cpu" else cores
 
-    def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[Advanced]:
+    def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[AdvancedLane]:
         """On a thread of its own: the loop asks for no more than `slots` at a time."""
         program = self.programs[number % len(self.programs)]
         return on_own_thread(partial(program.advance, lane, segment), "a chain")
