@@ -28,7 +28,7 @@ class Planted(NamedTuple):
 
     def log_density(self, u: Float[Array, " d"]) -> Float[Array, ""]:
         """Of the planted part alone."""
-        return self.log_height - 0.5 * jnp.sum((self.whitener @ (u - self.mean)) ** 2)
+        return jnp.asarray(self.log_height) - 0.5 * jnp.sum((self.whitener @ (u - self.mean)) ** 2)
 
     def distances(self, x: Float[np.ndarray, "*point d"]) -> Float[np.ndarray, "*point"]:
         """Squared distances from the mean, in standard deviations."""
