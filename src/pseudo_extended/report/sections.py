@@ -63,8 +63,7 @@ def facts(result: "Result", modes: Modes | None) -> str:
     if modes is not None:
         shown["mode" if len(modes) == 1 else "modes"] = f"{len(modes)}"
     if "evidence_top" in result.statistics:
-        evidence = result.log_evidence
-        shown["log evidence"] = f"{evidence.value:.3f} ± {evidence.standard_error:.3f}"
+        shown["log evidence"] = result._evidence_line().removeprefix("log evidence: ")
     if result.seconds:
         shown["seconds"] = f"{sum(result.seconds.values()):.0f}"
     boxes = (
