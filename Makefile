@@ -12,7 +12,7 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: coverage demo docs test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev net benchmark benchmark-engine compare clean
+.PHONY: coverage demo docs test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev net soak benchmark benchmark-engine compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
@@ -91,6 +91,9 @@ proofs: install-dev ## Exact invariance, and the planted bugs
 
 net: install-dev ## Digests of the draws of every method against tools/net.json: no move of code may change a draw
 	$(BIN)/python tools/net.py compare
+
+soak: install-dev ## Kill, damage and resume at random for SECONDS, from SEED; prints one line
+	$(BIN)/python tools/soak.py --seconds $(or $(SECONDS),3600) --seed $(or $(SEED),0)
 
 benchmark: install
 	$(BIN)/python benchmarks/overhead.py
