@@ -307,7 +307,7 @@ def _check_target(store: Store, target: Target) -> None:
     except Exception as error:  # whatever a model says that is called with another's position
         first = next(iter(str(error).splitlines()), "")
         raise StoreError(
-            f"{where}at a position of {_shapes(target)} it raises {type(error).__name__}: {first}"
+            f"{where}at a position of {_shapes(target)} it raises {type(error).__name__}: {first.rstrip('.')}."
         ) from error
     if stored.get("position") != here["position"]:
         before = ", ".join(f"{name}: {tuple(shape)}" for name, shape in store.manifest.position)

@@ -209,4 +209,11 @@ def store_path(path: Any) -> Path:
         require_store(module)
     if not (isinstance(path, (str, Path)) and str(path)):
         raise TypeError(f"store must be a path such as 'run.zarr'; got {checks.describe(path)}.")
+    try:
+        Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # which those say in their place who need it
+        pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StoreError(f"store must be a path such as 'run.zarr'; got {checks.describe(path)}: {reason}.") from None
     return Path(path)

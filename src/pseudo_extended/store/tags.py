@@ -10,6 +10,8 @@ from typing import Any
 
 import equinox as eqx
 
+from pseudo_extended import checks
+
 TAGS = {
     "base/given": "pseudo_extended:Base",
     "base/normal": "pseudo_extended:Normal",
@@ -83,7 +85,7 @@ def register_class(tag: str, kind: type) -> None:
     >>> pe.register_class("my-lab/scaled", Scaled)
     """
     if not (isinstance(tag, str) and re.fullmatch(r"[a-z0-9][a-z0-9.-]*/[a-z0-9][a-z0-9.-]*", tag)):
-        raise ValueError(f"tag must look like 'my-lab/my-kernel', in lower case; got {tag!r}.")
+        raise ValueError(f"tag must look like 'my-lab/my-kernel', in lower case; got {checks.describe(tag)}.")
     if tag.partition("/")[0] in OURS:
         raise ValueError(f"tag must not begin with {tag.partition('/')[0]}/, which is this library's; got {tag!r}.")
     if not _can_be_stored(kind):
