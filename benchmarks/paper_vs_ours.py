@@ -15,6 +15,7 @@ Run: python benchmarks/paper_vs_ours.py --seeds 10 --problems a b --methods stan
 
 import argparse
 import json
+import lzma
 import time
 from collections.abc import Callable
 from functools import cache
@@ -167,8 +168,10 @@ def record(name: str, method: str, seed: int, draws: int, warmup: int) -> dict[s
 
 
 def load(path: Path, draws: int, warmup: int) -> dict[tuple[str, str, int], dict[str, Any]]:
-    """The last record of every problem, method and seed with these settings."""
-    lines = path.read_text().splitlines() if path.is_file() else []
+    """Load the last record of every problem, method and seed with these settings, first those packed beside the file."""
+    packed = path.with_name(path.name + ".xz")
+    lines = lzma.decompress(packed.read_bytes()).decode().splitlines() if packed.is_file() else []
+    lines += path.read_text().splitlines() if path.is_file() else []
     records = [json.loads(line) for line in lines if line.endswith("}")]  # a killed run may leave half a line
     return {
         (line["problem"], line["method"], line["seed"]): line
