@@ -168,7 +168,7 @@ def record(name: str, method: str, seed: int, draws: int, warmup: int) -> dict[s
 
 
 def load(path: Path, draws: int, warmup: int) -> dict[tuple[str, str, int], dict[str, Any]]:
-    """Load the last record of every problem, method and seed with these settings, first those packed beside the file."""
+    """Load the last record of every problem, method and seed with these settings; packed ones come first."""
     packed = path.with_name(path.name + ".xz")
     lines = lzma.decompress(packed.read_bytes()).decode().splitlines() if packed.is_file() else []
     lines += path.read_text().splitlines() if path.is_file() else []
