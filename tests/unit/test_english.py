@@ -64,7 +64,7 @@ def is_strict(name: str) -> bool:
     return name.startswith(STRICT) and name not in NOT_YET
 
 
-@pytest.mark.parametrize("name", filter(is_strict, modules()))
+@pytest.mark.parametrize("name", [*filter(is_strict, modules())])
 def test_docstrings_stand_alone(name):
     assert complaints((SOURCE / name).read_text()) == []
 
