@@ -136,7 +136,13 @@ def distinct(places: np.ndarray, heights: np.ndarray, width: np.ndarray, periods
 
 
 def reference(
-    problem: Problem, starts: Float[np.ndarray, "start d"], seed: int, *, region: Any = None, copies: int = 1
+    problem: Problem,
+    starts: Float[np.ndarray, "start d"],
+    seed: int,
+    *,
+    region: Any = None,
+    copies: int = 1,
+    rounds: tuple[int, ...] = ROUNDS,
 ) -> Reference:
     """Climb from the starts, and sample at the modes.
 
@@ -145,7 +151,7 @@ def reference(
     rng, host = np.random.default_rng(seed), OnHost(problem)
     mixture = laplace(problem, climb(problem, starts))
     points, log_weights = np.zeros((0, problem.dim)), np.zeros(0)
-    for number, size in enumerate(ROUNDS):
+    for number, size in enumerate(rounds):
         points, counts = mixture.draw(rng, size)
         if isinstance(problem.prior, Box):
             points = _wrapped(problem, points)
@@ -156,7 +162,7 @@ def reference(
         inside = np.where(counts[:, None], points, problem.first)
         log_gamma = _log_gamma(problem, host, inside)
         log_weights = np.where(counts, log_gamma - logsumexp(parts, axis=0), -np.inf)
-        if number < len(ROUNDS) - 1:
+        if number < len(rounds) - 1:
             mixture = _refitted(mixture, points, log_weights, parts)
     weights = np.exp(log_weights - log_weights.max())
     total = weights.mean()

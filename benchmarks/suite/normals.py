@@ -77,7 +77,7 @@ def many_well(dim: int, num_wells: int = 5, centre: float = 4.0) -> Problem:
     square = np.r_[np.full(num_wells, second / mass), np.ones(rest)]
     square_square = np.r_[np.full(num_wells, fourth / mass), np.full(rest, 3.0)]
     return Problem(
-        "Midgley et al. (2023), ICLR (FAB); Berner, Richter, Ullrich (2024), TMLR; Blessing et al. (2025, TR-SOC)",
+        "Midgley et al. (2023), ICLR (FAB); Berner, Richter, Ullrich (2024), TMLR; TR-SOC (2025)",
         Box.cube(dim, -6.0, 6.0),
         {
             "mass": masses(patterns, np.full(2**num_wells, 2.0**-num_wells)),
@@ -123,6 +123,7 @@ def spike_in_slab(dim: int = 10) -> Problem:
         },
         log_likelihood=log_likelihood,
         log_evidence=log_evidence,
+        start=np.full(dim, 3.0),  # the middle of the box is the spike
     )
 
 
