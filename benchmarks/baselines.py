@@ -37,7 +37,7 @@ def methods() -> list[tuple[str, AbstractMethod]]:
         ("plain HMC, 10 steps", pe.Plain(pe.HMC(10))),
         ("plain NUTS", pe.Plain(pe.NUTS())),
         ("pseudo-extended HMC, N = 5", pe.PseudoExtended(pe.Tempered(0.01), pe.HMC(10), 5)),
-        ("index Gibbs, N = 8", pe.IndexGibbs(8)),
+        ("index Gibbs, N = 8", pe.AdaptivePseudoExtended(8)),
         ("pseudo-extended NUTS, N = 5", pe.PseudoExtended(pe.Tempered(0.01), pe.NUTS(), 5)),
         (
             "equi-energy, 5 chains",

@@ -50,9 +50,11 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for num_particles, width in ((8, 2), (12, 2), (12, 4)):
         starts = np.random.default_rng(0).uniform(size=(1, num_particles, 2))
-        prepared = pe.IndexGibbs(num_particles).prepare(jax.random.key(0), problem.target, starts, lambda _: None)
+        prepared = pe.AdaptivePseudoExtended(num_particles).prepare(
+            jax.random.key(0), problem.target, starts, lambda _: None
+        )
         method, x = prepared.method, jnp.asarray(prepared.x[0])
-        assert isinstance(method, pe.IndexGibbs)
+        assert isinstance(method, pe.AdaptivePseudoExtended)
         assert method.learned_base is not None
         target = problem.target.with_base(method.learned_base)
         evaluate = evaluator(target, gradient=True)

@@ -86,7 +86,7 @@ def two_normals(dim: int = 10, distance: float = 10.0) -> Case:
     problem = pe.problems.Problem(pe.Target(density, np.zeros(dim)), mean, second, density, "made for this benchmark")
 
     def errors(x: np.ndarray, w: np.ndarray) -> dict[str, float]:
-        return {"mass of the 0.7 mode": (w @ (x.sum(axis=1) > 0) - 0.7) ** 2}
+        return {"mass of the 0.7 mode": float(w @ (x.sum(axis=1) > 0) - 0.7) ** 2}
 
     return Case(f"two normals, d = {dim}", problem, np.zeros(dim), (0.001, 1.0), errors)
 

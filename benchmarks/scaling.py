@@ -85,7 +85,7 @@ def normal_number() -> float:
 def measure(dim: int = 10, num_particles: int = 12, chains: int = 4) -> tuple[float, float]:
     """Microseconds of a draw of one chain, and of its bare gradients."""
     kernel = kernel_for(dim)
-    method = pe.IndexGibbs(num_particles, kernel)
+    method = pe.AdaptivePseudoExtended(num_particles, kernel)
     target = pe.Target(log_density, np.zeros(dim), base=pe.Normal(0.0, 2.0))
 
     def run(draws: int) -> pe.Result:

@@ -124,11 +124,13 @@ def _methods() -> dict[str, Callable[[], Any]]:
     return made | {
         "plain-hmc-dense": lambda: pe.Plain(pe.HMC(3), metric="dense"),
         "extended-fixed-hmc-dense": lambda: pe.PseudoExtended(pe.Fixed(0.2), pe.HMC(3), 2, metric="dense"),
-        "gibbs-own-base": lambda: pe.IndexGibbs(3, base="target"),
-        "gibbs-hmc": lambda: pe.IndexGibbs(3, pe.HMC(3)),
-        "gibbs-nuts-ladder": lambda: pe.IndexGibbs(3, pe.NUTS(4), pe.Ladder(BETAS), base="target", metric="diagonal"),
-        "gibbs-mala": lambda: pe.IndexGibbs(3, pe.MALA()),
-        "gibbs-random-walk": lambda: pe.IndexGibbs(2, pe.RandomWalk(), pe.Fixed(0.2), base="target"),
+        "gibbs-own-base": lambda: pe.AdaptivePseudoExtended(3, base="target"),
+        "gibbs-hmc": lambda: pe.AdaptivePseudoExtended(3, pe.HMC(3)),
+        "gibbs-nuts-ladder": lambda: pe.AdaptivePseudoExtended(
+            3, pe.NUTS(4), pe.Ladder(BETAS), base="target", metric="diagonal"
+        ),
+        "gibbs-mala": lambda: pe.AdaptivePseudoExtended(3, pe.MALA()),
+        "gibbs-random-walk": lambda: pe.AdaptivePseudoExtended(2, pe.RandomWalk(), pe.Fixed(0.2), base="target"),
         "parallel-hmc": lambda: pe.ParallelTempering(BETAS, pe.HMC(3)),
         "parallel-nuts-dense": lambda: pe.ParallelTempering(BETAS, pe.NUTS(4), metric="dense"),
         "parallel-random": lambda: pe.ParallelTempering(

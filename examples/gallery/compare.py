@@ -67,7 +67,7 @@ def show(
     names: list[str],
     *,
     draws: int = DRAWS,
-    method: pe.IndexGibbs | None = None,
+    method: pe.AdaptivePseudoExtended | None = None,
     our_draws: int | None = None,
     seed: int = SEED,
 ) -> pd.DataFrame:

@@ -30,7 +30,7 @@ def model(x: np.ndarray = X, y: np.ndarray = Y) -> None:
 
 NAMES = ["first_counts", "sum_of_both", "noise"]
 
-METHOD = pe.IndexGibbs(base="target")
+METHOD = pe.AdaptivePseudoExtended(base="target")
 """From the prior, which reaches everywhere: the bases that the default learns from ascents may miss a mode here."""
 
 

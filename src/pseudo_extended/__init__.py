@@ -9,6 +9,7 @@ listed in `__init__.pyi`.
 """
 
 import ast
+import warnings
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,15 @@ _HOMES = _read_names()
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
+_RENAMED = {"IndexGibbs": "AdaptivePseudoExtended"}
+"""Old names, which go away with version 0.4, and the new ones."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        new = _RENAMED[name]
+        warnings.warn(f"pe.{name} is now pe.{new}; the old name goes away in 0.4.", DeprecationWarning, stacklevel=2)
+        return __getattr__(new)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     home = _HOMES[name]

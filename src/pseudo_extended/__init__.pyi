@@ -24,10 +24,10 @@ from pseudo_extended.kernels import NUTS as NUTS
 from pseudo_extended.kernels import Cycle as Cycle
 from pseudo_extended.kernels import Mixture as Mixture
 from pseudo_extended.kernels import RandomWalk as RandomWalk
+from pseudo_extended.methods import AdaptivePseudoExtended as AdaptivePseudoExtended
 from pseudo_extended.methods import AnnealedImportance as AnnealedImportance
 from pseudo_extended.methods import ContinuousTempering as ContinuousTempering
 from pseudo_extended.methods import EquiEnergy as EquiEnergy
-from pseudo_extended.methods import IndexGibbs as IndexGibbs
 from pseudo_extended.methods import ParallelTempering as ParallelTempering
 from pseudo_extended.methods import Plain as Plain
 from pseudo_extended.methods import PseudoExtended as PseudoExtended

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import jaxlib
-from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn
+from jax.extend.core import ClosedJaxpr, Jaxpr, JaxprEqn  # pyright: ignore[reportPrivateImportUsage]
 
 WORK_PER_TASK = 200_000
 """Floating-point operations below which jaxlib keeps a batch together."""

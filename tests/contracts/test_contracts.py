@@ -37,18 +37,18 @@ METHODS = {
     "plain, mixture": pe.Plain(pe.Mixture([pe.MALA(), pe.RandomWalk()])),
     "pseudo-extended": pe.PseudoExtended(pe.Tempered(0.05), pe.NUTS(), 3),
     "pseudo-extended, cycle": pe.PseudoExtended(pe.Fixed(0.3), pe.Cycle([pe.MALA(), pe.RandomWalk()]), 2),
-    "index Gibbs": pe.IndexGibbs(3, base="target", instrument=pe.Tempered(0.1), width=1),
-    "index Gibbs, ladder of NUTS": pe.IndexGibbs(
+    "index Gibbs": pe.AdaptivePseudoExtended(3, base="target", instrument=pe.Tempered(0.1), width=1),
+    "index Gibbs, ladder of NUTS": pe.AdaptivePseudoExtended(
         3, pe.NUTS(4), pe.Ladder([0.1, 0.5, 1.0]), base="target", metric="diagonal", width=1
     ),
-    "index Gibbs, random walk": pe.IndexGibbs(2, pe.RandomWalk(), pe.Fixed(0.2), base="target", width=1),
+    "index Gibbs, random walk": pe.AdaptivePseudoExtended(2, pe.RandomWalk(), pe.Fixed(0.2), base="target", width=1),
     "parallel tempering": pe.ParallelTempering([0.1, 0.4, 1.0], pe.RandomWalk(), metric="dense"),
     "simulated tempering": pe.SimulatedTempering([0.1, 0.4, 1.0], pe.MALA()),
     "equi-energy": pe.EquiEnergy([-1, 1, 3], [1.0, 3.0, 9.0], burn_in=2, head_start=2, ring_capacity=20).with_width(1),
     "repelling-attracting": pe.RepellingAttracting(0.5),
     "continuous tempering": pe.ContinuousTempering("gibbs", pe.HMC(2), base=pe.Normal(0.0, 2.0), log_zeta=0.0),
 }
-LEARNED = {pe.IndexGibbs: ["log_step"], pe.EquiEnergy: [], pe.RepellingAttracting: []}
+LEARNED = {pe.AdaptivePseudoExtended: ["log_step"], pe.EquiEnergy: [], pe.RepellingAttracting: []}
 """In warm-up, where it is not step sizes and metric: index Gibbs has its metric from the pilot; two tune nothing."""
 NUM_PARTICLES = 4
 

@@ -58,7 +58,7 @@ def two_modes(seed=0, chains=4, draws=200, particles=6, **fields):
             "evidence_top": np.log(np.mean(np.exp(log_weights), axis=2, keepdims=True)),
             "evidence_bottom": np.zeros((chains, draws, 1)),
         },
-        "method": "index Gibbs with HMC, N = 6",
+        "method": "adaptive pseudo-extended MCMC with HMC, N = 6",
         "seed": seed,
         "seconds": {"compile": 1.0, "prepare": 2.0, "run": 3.0},
         "stopped": None,

@@ -41,7 +41,9 @@ METHODS = {
     "plain-hmc": lambda: pe.Plain(pe.HMC(3)),
     "composed": composed,
     "stratified": lambda: pe.PseudoExtended(pe.Stratified(0.1), pe.HMC(3), 3, metric="dense"),
-    "index-gibbs-ladder": lambda: pe.IndexGibbs(3, pe.RandomWalk(), pe.Ladder([0.1, 0.5, 1.0]), base="target"),
+    "index-gibbs-ladder": lambda: pe.AdaptivePseudoExtended(
+        3, pe.RandomWalk(), pe.Ladder([0.1, 0.5, 1.0]), base="target"
+    ),
     "parallel-tempering": lambda: pe.ParallelTempering([0.1, 0.4, 1.0], pe.HMC(2)),
     "simulated-tempering": lambda: pe.SimulatedTempering([0.1, 0.4, 1.0], pe.MALA()),
     "annealed-importance": lambda: pe.AnnealedImportance("linear", pe.HMC(2), num_steps=8),

@@ -14,8 +14,8 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.kernels import path_moves
-from pseudo_extended.methods import index_gibbs
-from pseudo_extended.methods.index_gibbs import IndexGibbs
+from pseudo_extended.methods import adaptive_pseudo_extended as index_gibbs
+from pseudo_extended.methods.adaptive_pseudo_extended import AdaptivePseudoExtended
 from pseudo_extended.methods.index_parameters import IndexParameters, fixed_path
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
@@ -149,12 +149,12 @@ def exact(case: Case):
     return free if is_free(case) else fixed
 
 
-def prepared(case: Case, kernel, target_kernel=None) -> IndexGibbs:
+def prepared(case: Case, kernel, target_kernel=None) -> AdaptivePseudoExtended:
     """The method with parameters that nobody tuned: step sizes and metrics differ from knot to knot.
 
     With a kernel for the target's own moves, all metrics have a factor in common, too.
     """
-    method = IndexGibbs(NUM_PARTICLES, kernel, case.instrument)
+    method = AdaptivePseudoExtended(NUM_PARTICLES, kernel, case.instrument)
     with double_precision():
         path = (
             Path(jnp.asarray(case.betas), jnp.asarray(case.log_g)) if is_free(case) else fixed_path(method.instrument)
@@ -167,7 +167,9 @@ def prepared(case: Case, kernel, target_kernel=None) -> IndexGibbs:
             more = {"target_kernel": target_kernel, "num_target_moves": 2, "shared_metric": jnp.array([[0.7]])}
         own = None if target_kernel is None else jnp.array([0.6])
         parameters = IndexParameters(path, log_step, (1.5 - knots)[:, None], own)
-    return IndexGibbs(NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters, **more)
+    return AdaptivePseudoExtended(
+        NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters, **more
+    )
 
 
 def run(case: Case, kernel, num_steps=2, target_kernel=None):
@@ -311,12 +313,12 @@ def target_moves_at_another_temperature(monkeypatch):
 
 
 def target_moves_of_another_pseudo_sample(monkeypatch):
-    original = IndexGibbs._move_target
+    original = AdaptivePseudoExtended._move_target
 
     def move_target(self, key, evaluate, points, carrier, parameters):
         return original(self, key, evaluate, points, (carrier + 1) % NUM_PARTICLES, parameters)
 
-    monkeypatch.setattr(IndexGibbs, "_move_target", move_target)
+    monkeypatch.setattr(AdaptivePseudoExtended, "_move_target", move_target)
 
 
 TARGET_BUGS = [
@@ -367,12 +369,12 @@ def test_without_bugs_nothing_is_caught(target_kernel):
 def test_standing_still_is_caught(monkeypatch):
     patched(monkeypatch, "move", lambda key, kernel, evaluate, state, beta, *rest: (state, _moved(beta)))
     patched(monkeypatch, "refresh", lambda key, draw, evaluate, state, beta: (state, beta, beta < 2))
-    original = IndexGibbs._draw_index
+    original = AdaptivePseudoExtended._draw_index
 
     def stay(self, key, path, points, info, *rest):
         return original(self, key, path, points, info, *rest)._replace(t=info.t, carrier=info.carrier.argmax())
 
-    monkeypatch.setattr(IndexGibbs, "_draw_index", stay)
+    monkeypatch.setattr(AdaptivePseudoExtended, "_draw_index", stay)
     assert not run(CASES["normal base"], KERNELS["HMC"]).passes()
 
 

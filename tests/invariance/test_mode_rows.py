@@ -11,7 +11,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.kernels import path_moves
-from pseudo_extended.methods.index_gibbs import IndexGibbs
+from pseudo_extended.methods.adaptive_pseudo_extended import AdaptivePseudoExtended
 from pseudo_extended.methods.index_parameters import IndexParameters
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
@@ -81,7 +81,7 @@ def run(kernel, rows=ROWS, num_steps=2):
         path = Path(jnp.asarray(BETAS), jnp.asarray(rows))
         parameters = IndexParameters(path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
         learned = jax.tree.map(jnp.asarray, LEARNED)
-        method = IndexGibbs(NUM_PARTICLES, kernel, learned_base=learned, parameters=parameters)
+        method = AdaptivePseudoExtended(NUM_PARTICLES, kernel, learned_base=learned, parameters=parameters)
         blank = method.init(jax.random.key(0), TARGET, jnp.zeros((NUM_PARTICLES, 1)))
     evaluate = path_moves.evaluator(TARGET.with_base(LEARNED), gradient=method.needs_gradient)
 
@@ -127,7 +127,7 @@ def no_refreshments(monkeypatch):
     def refresh(key, draw, evaluate, label_of, rows, now, beta):
         return now, 0 * beta, now
 
-    monkeypatch.setattr("pseudo_extended.methods.index_gibbs.refresh_labelled", refresh)
+    monkeypatch.setattr("pseudo_extended.methods.adaptive_pseudo_extended.refresh_labelled", refresh)
 
 
 def test_local_moves_alone(monkeypatch):
@@ -138,7 +138,9 @@ def test_local_moves_alone(monkeypatch):
 
 def g_forgotten_in_local_moves(monkeypatch):
     no_refreshments(monkeypatch)
-    monkeypatch.setattr("pseudo_extended.methods.index_gibbs.settle", lambda key, rows, before, after: after)
+    monkeypatch.setattr(
+        "pseudo_extended.methods.adaptive_pseudo_extended.settle", lambda key, rows, before, after: after
+    )
 
 
 def g_forgotten_in_refreshments(monkeypatch):
@@ -148,7 +150,7 @@ def g_forgotten_in_refreshments(monkeypatch):
         flat = rows.path._replace(log_g=0 * rows.path.log_g)
         return original(key, draw, evaluate, label_of, rows._replace(path=flat), *rest)
 
-    monkeypatch.setattr("pseudo_extended.methods.index_gibbs.refresh_labelled", refresh)
+    monkeypatch.setattr("pseudo_extended.methods.adaptive_pseudo_extended.refresh_labelled", refresh)
 
 
 def g_upside_down(monkeypatch):
@@ -171,7 +173,7 @@ def label_not_computed_again(monkeypatch):
     def settle(key, rows, before, after):
         return original(key, rows, before, after)._replace(label=before.label)
 
-    monkeypatch.setattr("pseudo_extended.methods.index_gibbs.settle", settle)
+    monkeypatch.setattr("pseudo_extended.methods.adaptive_pseudo_extended.settle", settle)
 
 
 def row_of_the_first_mode_for_all(monkeypatch):

@@ -15,7 +15,7 @@ SOURCE = ROOT / "src" / "pseudo_extended"
 TEXT = (ROOT / "CONTRIBUTING.md").read_text()
 METHODS = {
     "the paper's method": pe.PseudoExtended(pe.Tempered(0.1), pe.HMC(2), 2),
-    "the default": pe.IndexGibbs(2, base="target", instrument=pe.Tempered(0.1)),
+    "the default": pe.AdaptivePseudoExtended(2, base="target", instrument=pe.Tempered(0.1)),
 }
 
 

@@ -24,18 +24,22 @@ from .sentences import assert_sentence
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: pe.IndexGibbs(1), ValueError, ("num_particles", "2", "1")),
-        (lambda: pe.IndexGibbs(num_particles="few"), TypeError, ("num_particles", "auto", "few")),
+        (lambda: pe.AdaptivePseudoExtended(1), ValueError, ("num_particles", "2", "1")),
+        (lambda: pe.AdaptivePseudoExtended(num_particles="few"), TypeError, ("num_particles", "auto", "few")),
         (
-            lambda: pe.IndexGibbs(kernel=pe.Cycle([pe.HMC(), pe.MALA()])),
+            lambda: pe.AdaptivePseudoExtended(kernel=pe.Cycle([pe.HMC(), pe.MALA()])),
             ValueError,
             ("kernel", "step size", "Cycle"),
         ),
-        (lambda: pe.IndexGibbs(instrument=pe.Stratified(0.1)), TypeError, ("instrument", "pe.Tempered", "Stratified")),
-        (lambda: pe.IndexGibbs(instrument=pe.Tempered(log_g=jnp.log)), ValueError, ("log_g", "learns g")),
-        (lambda: pe.IndexGibbs(base="prior"), ValueError, ("base", "auto", "prior")),
-        (lambda: pe.IndexGibbs(metric="full"), ValueError, ("metric", "dense", "full")),
-        (lambda: pe.IndexGibbs(width=0), ValueError, ("width", "1", "0")),
+        (
+            lambda: pe.AdaptivePseudoExtended(instrument=pe.Stratified(0.1)),
+            TypeError,
+            ("instrument", "pe.Tempered", "Stratified"),
+        ),
+        (lambda: pe.AdaptivePseudoExtended(instrument=pe.Tempered(log_g=jnp.log)), ValueError, ("log_g", "learns g")),
+        (lambda: pe.AdaptivePseudoExtended(base="prior"), ValueError, ("base", "auto", "prior")),
+        (lambda: pe.AdaptivePseudoExtended(metric="full"), ValueError, ("metric", "dense", "full")),
+        (lambda: pe.AdaptivePseudoExtended(width=0), ValueError, ("width", "1", "0")),
     ],
 )
 def test_bad_settings(make, error, words):
@@ -45,20 +49,22 @@ def test_bad_settings(make, error, words):
 
 
 def test_number_of_pseudo_samples():
-    assert pe.IndexGibbs().chooses_particles
-    assert not pe.IndexGibbs(5).chooses_particles
-    assert pe.IndexGibbs(instrument=pe.Ladder([0.1, 0.5, 1.0])).num_particles == 3
+    assert pe.AdaptivePseudoExtended().chooses_particles
+    assert not pe.AdaptivePseudoExtended(5).chooses_particles
+    assert pe.AdaptivePseudoExtended(instrument=pe.Ladder([0.1, 0.5, 1.0])).num_particles == 3
 
 
 def test_without_a_base_nothing_may_be_improper():
     with pytest.raises(ValueError, match="beta_min") as caught:
-        pe.sample(lambda x: -jnp.sum(x**2), np.zeros(2), method=pe.IndexGibbs(base="target"), progress=False)
+        pe.sample(
+            lambda x: -jnp.sum(x**2), np.zeros(2), method=pe.AdaptivePseudoExtended(base="target"), progress=False
+        )
     assert_sentence(caught, "beta_min", "without a base")
 
 
 class TestLearningTheBase:
     def learns(self, target, **settings):
-        return pe.IndexGibbs(**settings).learns_base(target)
+        return pe.AdaptivePseudoExtended(**settings).learns_base(target)
 
     def test_a_plain_target(self):
         target = pe.Target(lambda x: -jnp.sum(x**2), np.zeros(2))
@@ -150,7 +156,7 @@ class TestWhatTheEvidenceIs:
             log_likelihood=lambda x: -50 * jnp.sum((x - 1) ** 2),
             sample_prior=lambda key: 5 * jax.random.normal(key, (2,), float),
         )
-        method = pe.IndexGibbs(base=base)
+        method = pe.AdaptivePseudoExtended(base=base)
         result = pe.sample(target, method=method, seed=0, draws=20, warmup=20, chains=1, progress=False)
         [note] = [note for note in result.notes if "log_prior" in note]
         assert note == f"log_prior integrates to exp(5.1): log_evidence is the log of the target's {end}"
@@ -326,7 +332,7 @@ class TestRun:
     def test_parameters_are_frozen_when_the_draws_begin(self):
         """The chain's parameters before and after a chunk of draws are the same arrays; in warm-up they are not."""
         target = pe.Target(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2), base=pe.Normal(0.0, 3.0))
-        method = pe.IndexGibbs(3, width=1)
+        method = pe.AdaptivePseudoExtended(3, width=1)
         x = np.zeros((3, 2))
         with pe.precision.double_precision():
             programs = pe.run.program.build_programs(target, method, capacity=16, thin=1, x=x)

@@ -79,3 +79,10 @@ class TestMissingExtras:
         with pytest.raises(SystemExit) as error:
             command.main()
         assert "needs 'pseudo-extended[cli]'; install it with `pip install" in str(error.value)
+
+
+def test_the_old_name_of_the_default_works_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"pe\.AdaptivePseudoExtended") as caught:
+        old = pe.IndexGibbs
+    assert old is pe.AdaptivePseudoExtended
+    assert caught[0].filename == __file__

@@ -59,12 +59,12 @@ class TestKinds:
         batch = np.arange(40.0).reshape(20, 2)
         batch[7] = 1e200  # where the density is zero
         key = jax.random.key(0, impl="threefry2x32")
-        x = starting_points(PLAIN, pe.IndexGibbs(3), batch, key, 2)
+        x = starting_points(PLAIN, pe.AdaptivePseudoExtended(3), batch, key, 2)
         assert x.shape == (2, 19, 2)
         np.testing.assert_array_equal(x[0], np.delete(batch, 7, axis=0))
         np.testing.assert_array_equal(x[1, 3:], x[0, 3:])
-        np.testing.assert_array_equal(starting_points(PLAIN, pe.IndexGibbs(3), batch, key, 5)[0], x[0])
-        assert starting_points(PLAIN, pe.IndexGibbs(3), batch[:2], key, 2).shape == (2, 3, 2)
+        np.testing.assert_array_equal(starting_points(PLAIN, pe.AdaptivePseudoExtended(3), batch, key, 5)[0], x[0])
+        assert starting_points(PLAIN, pe.AdaptivePseudoExtended(3), batch[:2], key, 2).shape == (2, 3, 2)
 
     def test_a_batch_is_used_as_it_is(self):
         batch = np.arange(12.0).reshape(6, 2) / 10

@@ -101,7 +101,7 @@ def test_bad_declarations(make, error, words):
 class TestAgainstTheDensity:
     def doubts(self, target, method=None):
         with double_precision():
-            return check_densities(target, pe.IndexGibbs() if method is None else method)
+            return check_densities(target, pe.AdaptivePseudoExtended() if method is None else method)
 
     def test_a_true_one_passes(self):
         assert self.doubts(mixture_target(symmetries=[pe.permutation("centre", "width")])) == []

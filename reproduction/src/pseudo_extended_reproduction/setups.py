@@ -23,10 +23,10 @@ from pseudo_extended.instruments import Density, Fixed, Tempered
 from pseudo_extended.kernels import HMC, NUTS
 from pseudo_extended.methods import (
     AbstractMethod,
+    AdaptivePseudoExtended,
     AnnealedImportance,
     ContinuousTempering,
     EquiEnergy,
-    IndexGibbs,
     ParallelTempering,
     Plain,
     PseudoExtended,
@@ -86,7 +86,7 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
     if name == "hmc-stan":
         return Setup(Plain(NUTS()), draws, WARMUP, start=_as_stan_starts)
     # The default, but for one chain: a program for two would advance one for nothing.
-    method = {"hmc": Plain(NUTS()), "default": IndexGibbs().with_width(1)}[kind]
+    method = {"hmc": Plain(NUTS()), "default": AdaptivePseudoExtended().with_width(1)}[kind]
     if problem not in CANCERS:
         return Setup(method, draws, WARMUP)
     # Ten thousand draws of six pseudo-samples with fourteen thousand parameters would be seven gigabytes.

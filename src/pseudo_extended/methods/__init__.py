@@ -7,10 +7,10 @@ from pseudo_extended.methods.abstract import Prepared as Prepared
 from pseudo_extended.methods.abstract import Statistic as Statistic
 from pseudo_extended.methods.abstract import StepInfo as StepInfo
 from pseudo_extended.methods.abstract import WeightedPoints as WeightedPoints
+from pseudo_extended.methods.adaptive_pseudo_extended import AdaptivePseudoExtended as AdaptivePseudoExtended
 from pseudo_extended.methods.annealed_importance import AnnealedImportance as AnnealedImportance
 from pseudo_extended.methods.continuous_tempering import ContinuousTempering as ContinuousTempering
 from pseudo_extended.methods.equi_energy import EquiEnergy as EquiEnergy
-from pseudo_extended.methods.index_gibbs import IndexGibbs as IndexGibbs
 from pseudo_extended.methods.parallel_tempering import ParallelTempering as ParallelTempering
 from pseudo_extended.methods.plain import Plain as Plain
 from pseudo_extended.methods.pseudo_extended import PseudoExtended as PseudoExtended

@@ -1,4 +1,4 @@
-"""What index Gibbs tunes: the path with its g, and step sizes and metrics along it."""
+"""What the adaptive method tunes: the path with its g, and step sizes and metrics along it."""
 
 from typing import NamedTuple
 

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import betaincinv
 
 from pseudo_extended import checks
-from pseudo_extended.methods import IndexGibbs
+from pseudo_extended.methods import AdaptivePseudoExtended
 from pseudo_extended.models import as_target
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.recovery.planting import Planted, Posterior, Searcher, as_plain_target, plant
@@ -183,7 +183,7 @@ def _posterior(result: Result) -> Posterior:
 def _starts(result: Result, init: Any, seed: int) -> Float[np.ndarray, "start d"]:
     if init is not None:
         key = jax.random.key(seed, impl="threefry2x32")
-        return starting_points(result.target, IndexGibbs(), init, key, 4).reshape(-1, result.target.dim)
+        return starting_points(result.target, AdaptivePseudoExtended(), init, key, 4).reshape(-1, result.target.dim)
     share = result.weights.ravel() / result.weights.sum()
     rows = np.random.default_rng(seed).choice(len(share), NUM_STARTS, p=share)
     return result.unconstrained.reshape(-1, result.target.dim)[rows]

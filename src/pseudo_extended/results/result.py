@@ -187,7 +187,7 @@ class Result:
         """
         if "evidence_top" not in self.statistics:
             raise ValueError(
-                "log_evidence needs a method that reaches a base: the default, pe.IndexGibbs(), or "
+                "log_evidence needs a method that reaches a base: the default, pe.AdaptivePseudoExtended(), or "
                 "pe.ParallelTempering or pe.SimulatedTempering with betas that start at 0, pe.AnnealedImportance or "
                 "pe.ContinuousTempering; "
                 f"got {self.method}."

@@ -5,7 +5,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from pseudo_extended.methods import AbstractMethod, IndexGibbs
+from pseudo_extended.methods import AbstractMethod, AdaptivePseudoExtended
 from pseudo_extended.target import Target
 
 NUM_POINTS = 32
@@ -33,7 +33,7 @@ def check_symmetries(target: Target, method: AbstractMethod) -> list[str]:
             )
         if not np.any(np.isfinite(before)):
             doubts.append(f"whether the density has the declared {action.describe()} could not be checked.")
-    if not isinstance(method, IndexGibbs):
+    if not isinstance(method, AdaptivePseudoExtended):
         doubts.append(f"the declared symmetries are not used by {type(method).__name__}.")
     return doubts
 

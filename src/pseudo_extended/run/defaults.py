@@ -1,13 +1,13 @@
 """What a run does where the user did not say."""
 
 from pseudo_extended.kernels import RandomWalk
-from pseudo_extended.methods import AbstractMethod, IndexGibbs
+from pseudo_extended.methods import AbstractMethod, AdaptivePseudoExtended
 from pseudo_extended.target import Target
 
 
 def default_method(target: Target) -> AbstractMethod:
     """Index Gibbs; with random walks as its local moves where the target has no gradient."""
-    return IndexGibbs() if target.is_differentiable else IndexGibbs(kernel=RandomWalk())
+    return AdaptivePseudoExtended() if target.is_differentiable else AdaptivePseudoExtended(kernel=RandomWalk())
 
 
 def notes_about(target: Target) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ OURS = {
     "nsteps": "draws={value}",
     "n_samples": "draws={value}",
     "num_chains": "chains={value}",
-    "nwalkers": "chains= and the number of pseudo-samples, method=pe.IndexGibbs(num_particles={value})",
+    "nwalkers": "chains= and the number of pseudo-samples, method=pe.AdaptivePseudoExtended(num_particles={value})",
     "thinning": "thin={value}",
     "thin_by": "thin={value}",
     "progressbar": "progress={value}",
@@ -43,15 +43,15 @@ OURS = {
     "backend": "store=, a directory",
     "step": "method=, such as pe.Plain(pe.NUTS())",
     "sampler": "method=, such as pe.Plain(pe.NUTS())",
-    "kernel": "method=pe.Plain(kernel), or pe.IndexGibbs(kernel=kernel)",
-    "target_accept": "a kernel with target_acceptance={value}: method=pe.IndexGibbs(kernel=pe.HMC(4, "
+    "kernel": "method=pe.Plain(kernel), or pe.AdaptivePseudoExtended(kernel=kernel)",
+    "target_accept": "a kernel with target_acceptance={value}: method=pe.AdaptivePseudoExtended(kernel=pe.HMC(4, "
     "target_acceptance={value}))",
-    "adapt_delta": "a kernel with target_acceptance={value}: method=pe.IndexGibbs(kernel=pe.HMC(4, "
+    "adapt_delta": "a kernel with target_acceptance={value}: method=pe.AdaptivePseudoExtended(kernel=pe.HMC(4, "
     "target_acceptance={value}))",
     "max_treedepth": "a kernel, pe.NUTS(max_depth={value})",
     "return_inferencedata": "result.to_arviz()",
     "idata_kwargs": "result.to_arviz(log_likelihood=True)",
-    "nlive": "method=pe.IndexGibbs(num_particles=…) and draws=; there are no live points",
+    "nlive": "method=pe.AdaptivePseudoExtended(num_particles=…) and draws=; there are no live points",
     "dlogz": "target_ess= or draws=: the error of log_evidence is in the result",
 }
 """Names of PyMC, NumPyro, Stan, emcee, BlackJAX and dynesty, and what is written here instead."""

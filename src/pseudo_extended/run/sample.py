@@ -67,7 +67,8 @@ def sample(
             and a dict is one position; with a model, a dict of its parameters in its own space. Chains that start far
             apart are the best test of mixing: give a batch or a function if a distance of 1 is small for your
             parameters.
-        method: How to sample; `pe.IndexGibbs()` unless given: pseudo-samples that travel along a learned path.
+        method: How to sample; `pe.AdaptivePseudoExtended()` unless given: pseudo-samples that travel along a learned
+            path.
         draws: Draws to keep of each chain. Unless given, or asked for by a stopping rule, the default method goes on
             until every mean has an effective sample size of 2,000, every R-hat is below 1.01 and every chain has made
             ten round trips along the path, or 10,000 draws (fewer where they would take more than half a gigabyte);

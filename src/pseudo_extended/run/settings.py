@@ -79,7 +79,7 @@ def check_method(method: Any, target: Target) -> AbstractMethod:
         "method",
         default_method(target) if method is None else method,
         AbstractMethod,
-        "a method: pe.IndexGibbs(), pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
+        "a method: pe.AdaptivePseudoExtended(), pe.PseudoExtended(instrument, kernel) or pe.Plain(kernel)",
     )
 
 

@@ -79,8 +79,8 @@ class _Reader:
 
     def read(self, closed: Any) -> None:
         """A closed jaxpr and all that is inside it."""
-        jaxpr = closed.jaxpr if isinstance(closed, core.ClosedJaxpr) else closed
-        for constant in closed.consts if isinstance(closed, core.ClosedJaxpr) else ():
+        jaxpr = closed.jaxpr if isinstance(closed, core.ClosedJaxpr) else closed  # pyright: ignore[reportPrivateImportUsage]
+        for constant in closed.consts if isinstance(closed, core.ClosedJaxpr) else ():  # pyright: ignore[reportPrivateImportUsage]
             self.value(constant)
         numbers: dict[Any, int] = {}
         for variable in (*jaxpr.constvars, *jaxpr.invars):
@@ -104,7 +104,7 @@ class _Reader:
 
     def parameter(self, value: Any) -> None:
         """Of a primitive: jaxprs and arrays are looked into, the rest is taken by its text."""
-        if isinstance(value, (core.Jaxpr, core.ClosedJaxpr)):
+        if isinstance(value, (core.Jaxpr, core.ClosedJaxpr)):  # pyright: ignore[reportPrivateImportUsage]
             self.read(value)
         elif isinstance(value, (np.ndarray, jax.Array)):
             self.value(value)

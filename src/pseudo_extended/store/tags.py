@@ -32,7 +32,7 @@ TAGS = {
     "method/annealed-importance": "pseudo_extended:AnnealedImportance",
     "method/continuous-tempering": "pseudo_extended:ContinuousTempering",
     "method/equi-energy": "pseudo_extended:EquiEnergy",
-    "method/index-gibbs": "pseudo_extended:IndexGibbs",
+    "method/index-gibbs": "pseudo_extended:AdaptivePseudoExtended",
     "method/parallel-tempering": "pseudo_extended:ParallelTempering",
     "method/plain": "pseudo_extended:Plain",
     "method/pseudo-extended": "pseudo_extended:PseudoExtended",

@@ -171,5 +171,5 @@ def no_gradient(name: str) -> str:
     return (
         f"{name} has no gradient: it is no JAX function, and finite differences are too coarse to sample with. Give "
         "pe.from_numpy(log_density, gradient=...) its gradient, or choose moves that need none, such as "
-        "method=pe.IndexGibbs(kernel=pe.RandomWalk()), which is what pe.sample takes by default here."
+        "method=pe.AdaptivePseudoExtended(kernel=pe.RandomWalk()), which is what pe.sample takes by default here."
     )

@@ -1,4 +1,4 @@
-"""The evidence out of index Gibbs: two bridges, from the base to the instrument and from there to the target."""
+"""The evidence: two bridges, from the base to the instrument and from there to the target."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Index Gibbs: the extended target with the index of the target's pseudo-sample made explicit.
+"""The adaptive method: the extended target with the index of the target's pseudo-sample made explicit, by Gibbs steps.
 
     p(k, x, t) ∝ γ(x_k) Π_{j≠k} γ_{β(t_j)}(x_j) g(t_j),        k in 1 … N, t_j in [0, 1]
 
@@ -113,7 +113,7 @@ class IndexInfo(NamedTuple):
     """Acceptance of the leaps that were offered, the first of them to the carrier."""
 
 
-class IndexGibbs(AbstractPreparedMethod):
+class AdaptivePseudoExtended(AbstractPreparedMethod):
     """The default: pseudo-samples that travel along a learned path from a learned base to the target.
 
     Args:
@@ -128,8 +128,8 @@ class IndexGibbs(AbstractPreparedMethod):
         width: Chains that one program advances.
 
     >>> import pseudo_extended as pe
-    >>> pe.IndexGibbs(num_particles=8).describe()
-    'index Gibbs with HMC, N = 8'
+    >>> pe.AdaptivePseudoExtended(num_particles=8).describe()
+    'adaptive pseudo-extended MCMC with HMC, N = 8'
     """
 
     kernel: AbstractKernel
@@ -182,8 +182,8 @@ class IndexGibbs(AbstractPreparedMethod):
         )
         if self.kernel.target_acceptance.size != 1:
             raise ValueError(
-                "kernel of IndexGibbs must be one kernel with one step size (HMC, NUTS, MALA or RandomWalk); "
-                f"got {type(self.kernel).__name__}."
+                "kernel of AdaptivePseudoExtended must be one kernel with one step size (HMC, NUTS, MALA or "
+                f"RandomWalk); got {type(self.kernel).__name__}."
             )
         self.instrument = _instrument(Tempered(0.0) if instrument is None else instrument)
         self.base = checks.choice("base", base, ("auto", "target"))
@@ -265,7 +265,7 @@ class IndexGibbs(AbstractPreparedMethod):
             )
             notes = (*notes, "the pseudo-sample that carries the target also makes moves of NUTS.")
         notes = (*notes, *(f"declared: {action.describe()}; {HOW_USED}" for action in target.symmetries))
-        method = IndexGibbs(
+        method = AdaptivePseudoExtended(
             num_particles,
             kernel,
             self.instrument,
@@ -398,7 +398,7 @@ class IndexGibbs(AbstractPreparedMethod):
 
     def describe(self) -> str:
         """For tables."""
-        return f"index Gibbs with {type(self.kernel).__name__}, N = {self.num_particles}"
+        return f"adaptive pseudo-extended MCMC with {type(self.kernel).__name__}, N = {self.num_particles}"
 
     def _move_target(
         self,
@@ -476,12 +476,12 @@ class IndexGibbs(AbstractPreparedMethod):
 def _instrument(given: Any) -> AbstractInstrument:
     if not isinstance(given, (Tempered, Ladder, Fixed)):
         raise TypeError(
-            "instrument of IndexGibbs must be pe.Tempered, pe.Ladder or pe.Fixed, which have temperatures; "
+            "instrument of AdaptivePseudoExtended must be pe.Tempered, pe.Ladder or pe.Fixed, which have temperatures; "
             f"got {checks.describe(given)}."
         )
     if isinstance(given, Tempered) and (given.log_g is not None or given.log_prior is not None):
         raise ValueError(
-            "log_g and log_prior of Tempered must not be given with IndexGibbs, which learns g in warm-up; "
+            "log_g and log_prior of Tempered must not be given with AdaptivePseudoExtended, which learns g in warm-up; "
             "PseudoExtended takes them."
         )
     return given
