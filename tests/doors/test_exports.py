@@ -1,11 +1,14 @@
 """What leaves the library has its weights: every other library computes the means and covariances that we do."""
 
+import sys
+
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.results.exports import log_densities
+from pseudo_extended.results.exports import PANDAS_TOO_NEW, log_densities
 
 from ..unit.sentences import assert_sentence
 from .made import two_modes
@@ -96,6 +99,18 @@ class TestDataFrame:
         assert_sentence(refusal, *words)
 
 
+TOO_NEW = tuple(map(int, pd.__version__.split(".")[:2])) >= PANDAS_TOO_NEW
+
+
+@pytest.mark.skipif(not TOO_NEW, reason="anesthetic works with this pandas")
+def test_anesthetic_is_not_imported_where_it_breaks_pandas(result):
+    with pytest.raises(ImportError) as refusal:
+        result.to_anesthetic()
+    assert_sentence(refusal, "to_anesthetic", "pandas", "pip install")
+    assert "anesthetic" not in sys.modules
+
+
+@pytest.mark.skipif(TOO_NEW, reason="anesthetic breaks the printing of data frames with pandas 3.1 and later")
 def test_anesthetic_has_our_moments(weighted):
     pytest.importorskip("anesthetic")
     samples = weighted.to_anesthetic()
@@ -153,8 +168,6 @@ def test_documented_line_for_corner(result):
 
 
 def test_missing_library_is_one_sentence(result, monkeypatch):
-    import sys
-
     for module in ("anesthetic", "getdist", "chainconsumer"):
         monkeypatch.setitem(sys.modules, module, None)
         with pytest.raises(ImportError) as refusal:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 Names = str | Sequence[str] | None
 COLUMNS = ("chain", "draw", "particle", "weight", "log_density")
 """Of a data frame, besides the parameters."""
+PANDAS_TOO_NEW = (3, 1)
+"""For anesthetic, which replaces the formatter of pandas."""
 
 
 def to_dataframe(
@@ -84,13 +86,18 @@ def log_densities(result: "Result") -> Float[np.ndarray, "chain draw particle"]:
 def to_anesthetic(result: "Result", **options: Any) -> Any:
     """The weighted points as `anesthetic.MCMCSamples`, with the chain as a column and the log density as `logL`.
 
-    Further keywords go to `MCMCSamples`. Points without weight are left out.
+    Further keywords go to `MCMCSamples`. Points without weight are left out. anesthetic needs a pandas below 3.1.
 
     >>> import jax.numpy as jnp, pseudo_extended as pe
     >>> result = pe.sample(lambda x: -jnp.sum(x**2), jnp.zeros(2), method=pe.Plain(), draws=50, progress=False)
     >>> samples = result.to_anesthetic()  # doctest: +SKIP
     >>> samples.plot_2d(["x[0]", "x[1]"])  # doctest: +SKIP
     """
+    if tuple(int(part) for part in pd.__version__.split(".")[:2]) >= PANDAS_TOO_NEW:
+        raise ImportError(
+            "to_anesthetic needs a pandas below 3.1: with later ones, importing anesthetic breaks the printing of every "
+            "data frame; install it with `pip install anesthetic 'pandas<3.1'`."
+        )
     anesthetic = require("anesthetic", "anesthetic", "to_anesthetic")
     frame = _with_weight(to_dataframe(result))
     names = _names(result)
