@@ -95,8 +95,8 @@ def to_anesthetic(result: "Result", **options: Any) -> Any:
     """
     if tuple(int(part) for part in pd.__version__.split(".")[:2]) >= PANDAS_TOO_NEW:
         raise ImportError(
-            "to_anesthetic needs a pandas below 3.1: with later ones, importing anesthetic breaks the printing of every "
-            "data frame; install it with `pip install anesthetic 'pandas<3.1'`."
+            "to_anesthetic needs a pandas below 3.1: with later ones, importing anesthetic breaks the printing of all "
+            "data frames; install it with `pip install anesthetic 'pandas<3.1'`."
         )
     anesthetic = require("anesthetic", "anesthetic", "to_anesthetic")
     frame = _with_weight(to_dataframe(result))
