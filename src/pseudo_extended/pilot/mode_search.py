@@ -14,6 +14,7 @@ from pseudo_extended.compiled import Job
 from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, ascend
 from pseudo_extended.pilot.modes import Atlas, Ends, Modes, no_ends
 from pseudo_extended.pilot.proposals import Proposals
+from pseudo_extended.pilot.rugged import Ruggedness, is_rugged
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 from pseudo_extended.target import Target
 from pseudo_extended.target.labels import some_coordinates
@@ -38,7 +39,7 @@ EXPLAINED = 0.5
 """A log density that is so little above that of normals at the modes needs no ascent."""
 SURELY_UNSEEN = 0.8
 """The same after the first round alone."""
-MAX_QUIET = 2
+MAX_QUIET = 1
 """Rounds that find nothing new, one after the other, however few hits there are."""
 MANY = 8
 """Significant modes; Good and Turing's estimate says little of fewer."""
@@ -60,6 +61,8 @@ BUDGET = 400_000
 """Evaluations of the density in a search, if nothing else is said."""
 BUDGET_ON_HOST = 20_000
 """The same for functions called in Python, which are dear."""
+LOOKS = 8
+"""Evaluations for each dimension that a look around a place takes at most, as a rule."""
 LEAST_ASCENT = 10
 """Evaluations below which an ascent is not worth starting."""
 
@@ -82,6 +85,9 @@ class ModeSearch:
         self.notes: list[str] = []
         """Sentences on what was not done."""
         self.cost = 1 if gradient else 2 * target.dim + 1
+        self.gave_up = False
+        """Since the modes cannot be listed."""
+        self.ruggedness = Ruggedness(self.dim)
         self.atlas = Atlas(self._look, self.dim, dense=self.dense, max_modes=2 * MAX_MODES)
 
     @property
@@ -103,21 +109,7 @@ class ModeSearch:
         self._rounds(proposals, FIRST_ASCENTS)
         if not self.atlas.known:
             self.atlas.add_edge()
-        if not self.atlas.known:
-            self._make_do(given)
         return self.atlas.modes()
-
-    def _make_do(self, given: Float[np.ndarray, "start d"]) -> None:
-        """A place to begin at, for a density without a mode: not far up from the starts, where its mass may be."""
-        ends = self._climb(given, LEAST_ASCENT).followed_by(self.atlas.unfinished)
-        ends = ends.take(ends.is_valid)
-        for i in range(min(len(ends.x), MANY)):
-            if self.atlas.add_place(ends.x[i], float(ends.log_density[i]), may_rise=True):
-                self.notes.append(
-                    "no ascent of the log density ended at a mode: it may be unbounded, as that of a centred hierarchy "
-                    "is, or have no finite integral."
-                )
-                break
 
     def again(self, key: Key[Array, ""], modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
         """More ascents, from points of the target as a pilot sees it that the modes do not explain."""
@@ -133,7 +125,7 @@ class ModeSearch:
             some = np.concatenate([best, some[: FIRST_ASCENTS // 4]])
         before = self._significant()
         self._add(self._climb(some))
-        if self._speaks_for_more(before):
+        if not self.gave_up and self._speaks_for_more(before):
             self._rounds(proposals, 2 * FIRST_ASCENTS)
         return self.atlas.modes()
 
@@ -149,6 +141,8 @@ class ModeSearch:
             self._add(self._climb(near))
             in_between = self._significant()
             self._add(self._climb(elsewhere))
+            if is_rugged(self.atlas.modes()) and self.atlas.known:
+                self._dig(proposals, size)
             quiet = 0 if self._new_since(before) else quiet + 1
             if not self._speaks_for_more(before) or quiet > MAX_QUIET:
                 break
@@ -158,6 +152,12 @@ class ModeSearch:
             else:
                 factor = uneven if uneven > factor else 1
             size = min(2 * size, NUM_ASCENTS)
+
+    def _dig(self, proposals: Proposals, size: int) -> None:
+        """Recombine good places, and scan the best ones along each coordinate."""
+        self._add(self._climb(self.ruggedness.recombined(proposals, self.atlas, self._look, self._affordable(size))))
+        for ends in self.ruggedness.scan(proposals, self.atlas, self._climb, 2 * size):
+            self._add(ends)
 
     def _propose(
         self, proposals: Proposals, size: int, num_screened: int
@@ -209,20 +209,22 @@ class ModeSearch:
             return True
         share = np.exp(found.log_mass - found.log_mass.max())
         lucky = (share > HEAVY) & (found.num_hits < ENOUGH_HITS)
-        return self._new_since(before) or bool(lucky.any()) or found.unseen > FEW_UNSEEN
+        return self._new_since(before) or bool(lucky.any()) or found.unseen > FEW_UNSEEN or is_rugged(found)
 
     def _cannot_be_listed(self) -> bool:
         """Whether most ascents end in modes of their own, and these are many."""
         found = self.atlas.modes()
-        return bool(
+        self.gave_up = self.gave_up or bool(
             int(np.sum(found.is_significant)) + len(found.other_hits) > MANY
             and found.unseen > (MAX_UNSEEN if found.num_ascents > 2 * FIRST_ASCENTS else SURELY_UNSEEN)
         )
+        return self.gave_up
 
     def _add(self, ends: Ends) -> None:
         """What it costs to look around is no more than the ascents did."""
         spent = int(np.sum(ends.num_evaluations))
-        self.atlas.add(ends, max(MANY, spent // (2 * self.dim)))
+        most = max(MANY, spent // (2 * self.dim))
+        self.atlas.add(ends, min(most, self._affordable(most * LOOKS * self.dim) // (LOOKS * self.dim)))
 
     def _affordable(self, number: int) -> int:
         """As many evaluations of that number as the budget allows."""

@@ -140,7 +140,7 @@ class Atlas:
         left = left.take(np.argsort(-left.log_density))
         for _ in range(max_surveys):
             left = left.take(slice(MAX_ENDS))
-            if not len(left.x) or not self._is_promising(left.log_density[0]):
+            if not len(left.x) or left.log_density[0] <= self._least():
                 break
             first, left = left.take(slice(1)), left.take(slice(1, None))
             found = self._survey(first)
@@ -170,20 +170,15 @@ class Atlas:
         """The highest end that has not converged, if the density falls from there all the same, as from a wall."""
         some = slice(MAX_EDGES)
         for x, value in zip(self.unfinished.x[some], self.unfinished.log_density[some], strict=True):
-            if self.add_place(x, float(value), may_rise=False):
+            around = outline(self.look, x, float(value), dense=self.dense)
+            if around is not None:
+                self.known.append(_Mode(x, float(value), around, 0))
                 break
-
-    def add_place(self, x: Float[np.ndarray, " d"], value: float, *, may_rise: bool) -> bool:
-        """A place as a mode, as wide as the density is high around it; and whether it has such a width."""
-        around = outline(self.look, x, value, dense=self.dense, may_rise=may_rise)
-        if around is not None:
-            self.known.append(_Mode(x, value, around, 0))
-        return around is not None
 
     def _other_hits(self) -> Int[np.ndarray, " place"]:
         """Hits of places that have not been looked at, as far apart as modes of the usual width."""
         hits: list[int] = []
-        places = self.waiting.x[: int(np.sum([self._is_promising(value) for value in self.waiting.log_density]))]
+        places = self.waiting.x[self.waiting.log_density > self._least()]
         while len(places) and self.known and len(hits) < MAX_PLACES:
             same = self.known[0].neighbourhood.distance(places - places[0]) < 1
             hits.append(int(np.sum(same)))
@@ -221,10 +216,10 @@ class Atlas:
             self.known = [each for each in self.known if each is not lightest]
         return mode
 
-    def _is_promising(self, log_density: float) -> bool:
-        """Whether an end so high may be a mode that counts, judged by the volumes of those that are known."""
+    def _least(self) -> float:
+        """How high an end has to be that may be a mode that counts, by the volumes of those that are known."""
         if not self.known:
-            return True
+            return -np.inf
         best = max(mode.log_mass for mode in self.known)
         volume = max(mode.neighbourhood.log_volume for mode in self.known)
-        return log_density + volume > best - NEGLIGIBLE - self.dim
+        return best - volume - NEGLIGIBLE - self.dim

@@ -44,15 +44,15 @@ class Neighbourhood(NamedTuple):
     """Of Laplace's approximation, or its diagonal."""
     whitener: Float[np.ndarray, "d d"] | Float[np.ndarray, " d"]
     """Makes it the identity."""
+    log_volume: float
+    """The log of the mass of a normal of height one."""
 
-    @property
-    def log_volume(self) -> float:
-        """The log of the mass of a normal of height one."""
-        if self.covariance.ndim == 2:
-            log_determinant = -2 * np.linalg.slogdet(self.whitener)[1]
-        else:
-            log_determinant = np.sum(np.log(self.covariance))
-        return float(0.5 * (log_determinant + len(self.covariance) * np.log(2 * np.pi)))
+    @classmethod
+    def of(cls, covariance: np.ndarray, whitener: np.ndarray) -> "Neighbourhood":
+        """With its volume."""
+        dense = covariance.ndim == 2
+        log_determinant = np.linalg.slogdet(covariance)[1] if dense else np.sum(np.log(covariance))
+        return cls(covariance, whitener, float(0.5 * (log_determinant + len(covariance) * np.log(2 * np.pi))))
 
     def distance(self, away: Float[np.ndarray, "point d"]) -> Float[np.ndarray, " point"]:
         """How far points that lie `away` from the mode are, in standard deviations, the mean over directions."""
@@ -90,20 +90,17 @@ def survey(
         return _dense(look, x, value, gradient, sides) if dense else _diagonal(look, x, value, gradient, sides)
 
 
-def outline(
-    look: Look, x: Float[np.ndarray, " d"], value: float, *, dense: bool, may_rise: bool
-) -> Neighbourhood | None:
+def outline(look: Look, x: Float[np.ndarray, " d"], value: float, *, dense: bool) -> Neighbourhood | None:
     """How far the log density stays up along each coordinate, at a place that may have no curvature to speak of.
 
-    As at a wall, where an ascent cannot converge; with `may_rise`, the place need not be a top. None if the density
-    rises otherwise, or never falls.
+    As at a wall, where an ascent cannot converge. None if the density rises from there, or never falls.
     """
     unit = np.eye(len(x))
-    width = np.array([_profile(look, x, value, 1e-3 * (1 + abs(x[i])) * unit[i], may_rise) for i in range(len(x))])
+    width = np.array([_profile(look, x, value, 1e-3 * (1 + abs(x[i])) * unit[i]) for i in range(len(x))])
     width *= 1e-3 * (1 + np.abs(x))
     if not np.all(np.isfinite(width)):
         return None
-    return Neighbourhood(np.diag(width**2), np.diag(1 / width)) if dense else Neighbourhood(width**2, 1 / width)
+    return Neighbourhood.of(np.diag(width**2), np.diag(1 / width)) if dense else Neighbourhood.of(width**2, 1 / width)
 
 
 def _both_sides(
@@ -214,7 +211,7 @@ def _dense(look: Look, x: np.ndarray, value: float, gradient: np.ndarray, sides:
     unit = np.sqrt(np.diagonal(covariance))
     if not np.linalg.eigvalsh(covariance / np.outer(unit, unit))[0] > LEAST_RATIO:
         return None
-    return Neighbourhood(covariance, (vectors / scale[:, None]) / width)
+    return Neighbourhood.of(covariance, (vectors / scale[:, None]) / width)
 
 
 def _diagonal(look: Look, x: np.ndarray, value: float, gradient: np.ndarray, sides: _Sides) -> Neighbourhood | None:
@@ -229,10 +226,10 @@ def _diagonal(look: Look, x: np.ndarray, value: float, gradient: np.ndarray, sid
             return None
     if len(flat) > MAX_FLAT:
         width[flat[MAX_FLAT:]] = np.exp(np.mean(np.log(width[flat[:MAX_FLAT]])))
-    return Neighbourhood(width**2, 1 / width)
+    return Neighbourhood.of(width**2, 1 / width)
 
 
-def _profile(look: Look, x: np.ndarray, value: float, direction: np.ndarray, may_rise: bool = False) -> float:
+def _profile(look: Look, x: np.ndarray, value: float, direction: np.ndarray) -> float:
     """How far along a flat direction the log density falls by a half, as over one standard deviation of a normal.
 
     In units of the direction. Infinite if it never does, and nan if it rises before: then the place is not a mode.
@@ -246,7 +243,7 @@ def _profile(look: Look, x: np.ndarray, value: float, direction: np.ndarray, may
         if not len(low) or side[-1] > value - 0.5:
             return np.inf
         first = low[0]
-        if len(high) and high[0] < first and not may_rise:
+        if len(high) and high[0] < first:
             return np.nan
         total += float(lengths[first] if first == 0 else np.sqrt(lengths[first] * lengths[first - 1]))
     return total / 2

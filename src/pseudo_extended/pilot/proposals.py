@@ -4,10 +4,13 @@ from collections.abc import Callable
 
 import jax
 import numpy as np
-from jaxtyping import Array, Bool, Float, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended.pilot.modes import Modes
 from pseudo_extended.target import Target
+
+MAX_LABELS = 20
+"""On an axis whose labels may be exchanged, as of components or factors."""
 
 
 class Proposals:
@@ -24,6 +27,7 @@ class Proposals:
         self.rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         self.bounded = two_sided(target)
         """The coordinates with two bounds; on their unconstrained scale the uniform law between is the logistic."""
+        self.labelled = labelled(target)
 
     def first(self, number: int) -> Float[np.ndarray, "start d"]:
         """At any scale from 0.1 to 100 around the starts, half of them from the base if it can be drawn from."""
@@ -51,6 +55,61 @@ class Proposals:
         values, vectors = np.linalg.eigh(modes.covariance[chosen])
         return modes.x[chosen] + np.einsum("nij,nj->ni", vectors * np.sqrt(np.abs(values))[:, None, :], noise)
 
+    def recombined(self, elite: Float[np.ndarray, "place d"], number: int) -> Float[np.ndarray, "point d"]:
+        """Coordinates of good places put together anew: crossings of two, and differences added."""
+        size, dim = elite.shape
+        makers = [self._crossed, self._crossed, self._stepped]
+        points = np.empty((number, dim))
+        for i in range(number):
+            # Better places more often; the others differ from it.
+            ranks = np.minimum((size * self.rng.uniform(size=4) ** 2).astype(int), size - 1)
+            points[i] = makers[i % len(makers)](elite[ranks])
+        return points
+
+    def scan(
+        self, x: Float[np.ndarray, " d"], coordinate: int, span: float, number: int
+    ) -> Float[np.ndarray, "point d"]:
+        """A place with one coordinate anywhere in its range: between its bounds, or within a span on either side."""
+        points = np.tile(x, (number, 1))
+        share = (np.arange(number) + self.rng.uniform(size=number)) / number
+        if self.bounded[coordinate]:
+            points[:, coordinate] = np.log(share / (1 - share))
+        else:
+            points[:, coordinate] += span * (2 * share - 1)
+        return points
+
+    def exchanges(self, x: Float[np.ndarray, " d"], most: int) -> Float[np.ndarray, "point d"]:
+        """All places with two labels of an axis that parameters share, or two blocks of neighbours, exchanged."""
+        dim = len(x)
+        pairs = [(each[i], each[j]) for each in self.labelled for j in range(len(each)) for i in range(j)]
+        blocks = [
+            (np.arange(first, first + length), np.arange(second, second + length))
+            for length in range(1, dim // 2 + 1)
+            for first in range(dim - 2 * length + 1)
+            for second in range(first + length, dim - length + 1)
+        ]
+        room = max(most - len(pairs), 0)
+        pairs = [*pairs[:most], *(blocks[i] for i in self.rng.permutation(len(blocks))[:room])]
+        points = np.tile(x, (len(pairs), 1))
+        for point, (one, other) in zip(points, pairs, strict=True):
+            point[one], point[other] = x[other], x[one]
+        return points
+
+    def _crossed(self, parents: Float[np.ndarray, "4 d"]) -> Float[np.ndarray, " d"]:
+        """Some coordinates of one and the others of another, at random or between two places in their order."""
+        dim = parents.shape[1]
+        if self.rng.uniform() < 0.5:
+            taken = self.rng.uniform(size=dim) < 0.5
+        else:
+            first, last = np.sort(self.rng.integers(0, dim + 1, size=2))
+            taken = (np.arange(dim) >= first) & (np.arange(dim) < last)
+        return np.where(taken, parents[0], parents[1])
+
+    def _stepped(self, parents: Float[np.ndarray, "4 d"]) -> Float[np.ndarray, " d"]:
+        """A step of differential evolution (Storn and Price 1997)."""
+        taken = self.rng.uniform(size=parents.shape[1]) < 0.7
+        return np.where(taken, parents[0] + 0.7 * (parents[1] - parents[2]), parents[0])
+
     def within_bounds(self, points: Float[np.ndarray, "point d"]) -> Float[np.ndarray, "point d"]:
         """Every other point with its bounded coordinates uniform between the bounds."""
         if self.bounded.any():
@@ -73,3 +132,15 @@ def two_sided(target: Target) -> Bool[np.ndarray, " d"]:
         for parameter, bounds in zip(target.parameters, target.bounds, strict=True)
     ]
     return np.concatenate(parts)
+
+
+def labelled(target: Target) -> list[Int[np.ndarray, "label place"]]:
+    """For each length of a first axis that parameters have: the coordinates of each label, in all of them."""
+    found: dict[int, list[np.ndarray]] = {}
+    first = 0
+    for parameter in target.parameters:
+        places = first + np.arange(parameter.size)
+        first += parameter.size
+        if parameter.shape and 1 < parameter.shape[0] <= MAX_LABELS:
+            found.setdefault(parameter.shape[0], []).append(places.reshape(parameter.shape[0], -1))
+    return [np.concatenate(each, axis=1) for each in found.values()]
