@@ -113,7 +113,8 @@ class ModeSearch:
 
     def again(self, key: Key[Array, ""], modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
         """More ascents, from points of the target as a pilot sees it that the modes do not explain."""
-        del modes  # they are on the list
+        if self.gave_up:  # hits of starts in modes that are known would say nothing of the others
+            return modes
         proposals = Proposals(key, self.target, points, None)
         some = proposals.some_of(points, FIRST_ASCENTS // 2)
         found = self.atlas.modes()
@@ -125,7 +126,7 @@ class ModeSearch:
             some = np.concatenate([best, some[: FIRST_ASCENTS // 4]])
         before = self._significant()
         self._add(self._climb(some))
-        if not self.gave_up and self._speaks_for_more(before):
+        if self._speaks_for_more(before):
             self._rounds(proposals, 2 * FIRST_ASCENTS)
         return self.atlas.modes()
 
