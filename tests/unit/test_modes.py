@@ -11,9 +11,10 @@ import scipy.stats
 import pseudo_extended as pe
 from pseudo_extended.pilot.learned_base import (
     SHELLS,
+    as_mixture,
     broad_base,
     mixed,
-    mixture_base,
+    mode_base,
     moments_base,
     pad_components,
     refit,
@@ -50,8 +51,9 @@ TWO = Modes(
 def test_learned_bases_are_normalised_and_draw_from_themselves(dense):
     modes = TWO if dense else TWO._replace(covariance=np.array([np.ones(2), np.full(2, 0.25)]))
     points = np.random.default_rng(0).normal(size=(500, 2)) * 0.7 + TWO.x[np.arange(500) % 2]
-    mixture = mixture_base(modes, points, 40)
-    learned = [broad_base(modes), mixture, moments_base(points, dense=dense), refit(mixture, points, is_broad=False)]
+    broad = broad_base(modes)
+    mixture = mode_base(modes, broad, 40)
+    learned = [broad, mixture, moments_base(points, broad), refit(mixture, points, broad)]
     for base in learned:
         place = np.linspace(-7.5, 7.5, 501)
         grid, step = np.sinh(place), np.cosh(place) * (place[1] - place[0])  # fine at the modes, and a thousand wide
@@ -60,40 +62,51 @@ def test_learned_bases_are_normalised_and_draw_from_themselves(dense):
         np.testing.assert_allclose(mass, 1.0, atol=2e-3)
         keys = jax.random.split(jax.random.key(0), 20_000)
         drawn = np.asarray(jax.vmap(partial(draw, base))(keys))
-        mean = np.exp(base.log_weights) @ base.means
+        whole = as_mixture(base)
+        mean = np.exp(whole.log_weights) @ whole.means
         np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=5 * drawn.std(axis=0).max() / np.sqrt(20_000))
 
 
 def test_refit_moves_weight_to_where_the_points_are():
     points = np.random.default_rng(0).normal(size=(400, 2)) * 0.5 + TWO.x[1]
-    mixture = mixture_base(TWO, points, 40)
-    weights = np.exp(refit(mixture, points, is_broad=False).log_weights)
+    broad = broad_base(TWO)
+    refitted = refit(mode_base(TWO, broad, 40), points, broad)
+    assert isinstance(refitted, pe.NormalMixture)
+    weights = np.exp(refitted.log_weights)
     assert weights[1] > 100 * weights[0] > 0
 
 
 def test_refit_gives_a_plateau_components_of_its_own():
-    """Points far from the only mode, along a ridge: the density there rises, and few are left to the broad part."""
+    """Points far from the modes, along a ridge: the density there rises, and few are left to the broad part."""
     rng = np.random.default_rng(0)
     ridge = np.c_[rng.uniform(5, 30, 150), rng.normal(0, 0.1, 150)]
     points = np.concatenate([rng.normal(0, 0.1, (150, 2)), ridge])
-    mode = Modes(np.zeros((1, 2)), np.zeros(1), 0.01 * np.eye(2)[None], np.ones(1, int))
-    before = mixture_base(mode, points, 40)
-    after = refit(before, points, is_broad=False)
+    covariance = 0.01 * np.array([np.eye(2)] * 2)
+    modes = Modes(np.array([[0.0, 0.0], [0.0, 2.0]]), np.zeros(2), covariance, np.ones(2, int))
+    broad = broad_base(modes)
+    before = mode_base(modes, broad, 40)
+    after = refit(before, points, broad)
+    assert isinstance(before, pe.NormalMixture)
+    assert isinstance(after, pe.NormalMixture)
     assert after.num_components > before.num_components
     gain = np.asarray(log_density_of(after, ridge)) - np.asarray(log_density_of(before, ridge))
     assert np.mean(gain) > 0.5
-    again = refit(after, points, is_broad=False)
+    again = refit(after, points, broad)
+    assert isinstance(again, pe.NormalMixture)
     assert again.num_components == after.num_components  # nobody is left out
 
 
 def test_only_so_many_modes_are_kept():
     rng = np.random.default_rng(0)
     many = Modes(rng.normal(size=(60, 2)), rng.normal(size=60), np.array([np.eye(2)] * 60), np.ones(60, int))
-    assert mixture_base(many, many.x, 40).num_components == 40 + len(SHELLS)
+    base = mode_base(many, broad_base(many), 40)
+    assert isinstance(base, pe.NormalMixture)
+    assert base.num_components == 40 + len(SHELLS)
 
 
 def test_padding_changes_nothing():
-    base = mixture_base(TWO, TWO.x + 0.1, 40)
+    base = mode_base(TWO, broad_base(TWO), 40)
+    assert isinstance(base, pe.NormalMixture)
     padded = pad_components(base)
     assert padded.num_components == 8
     x = np.random.default_rng(1).normal(size=(50, 2)) * 5
@@ -103,8 +116,8 @@ def test_padding_changes_nothing():
 def test_broad_base_has_heavy_tails():
     """Up to forty of its standard deviations away it is above a Student t with three degrees of freedom, over four."""
     base = broad_base(TWO)
-    scale = base.scales[0]
+    scale = base.scale
     away = np.linspace(0.0, 40.0, 81)[:, None] * np.array([1.0, 0.0])
     student = scipy.stats.multivariate_t([0.0, 0.0], np.eye(2), df=3).logpdf(away)
-    found = log_density_of(base, base.means[0] + away @ scale.T) + np.log(np.linalg.det(scale))
+    found = log_density_of(base, base.mean + away @ scale.T) + np.log(np.linalg.det(scale))
     assert np.all(found > student - np.log(4))

@@ -43,7 +43,7 @@ def unexplained(
     """How much higher the log density is than that of normals at the modes, as high as these; -inf outside the support.
 
     >>> here = Modes(np.zeros((1, 2)), np.zeros(1), np.eye(2)[None], np.ones(1, int))
-    >>> unexplained(here, np.array([[1.0, 1.0], [3.0, 4.0]]), np.array([-1.0, -2.5]))
+    >>> unexplained(here, np.array([[1.0, 1.0], [3.0, 4.0]]), np.array([-1.0, -2.5])).round(6) + 0.0
     array([ 0., 10.])
     """
     # In one product for all modes, with the middle of the points as origin, so that few digits are lost.
