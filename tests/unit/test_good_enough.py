@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
+from pseudo_extended.methods.abstract import Prepared
 from pseudo_extended.run.loop import milestones
 from pseudo_extended.run.settings import MOST_DRAWS_UNASKED, Draws, check_draws, settled
 
@@ -15,6 +16,11 @@ def log_density(x):
 
 def checked(draws=None, warmup=None, target_ess=None, *, has_rule=False, until_good=True) -> Draws:
     return check_draws(draws, warmup, 4, 1, 0, target_ess, has_rule=has_rule, until_good=until_good)
+
+
+def prepared(*, needs_round_trips=True) -> Prepared:
+    method = pe.AdaptivePseudoExtended(6)
+    return Prepared(method, np.zeros((4, 6, 1)), (), num_warmup=150, needs_round_trips=needs_round_trips)
 
 
 class TestThePlan:
@@ -35,13 +41,17 @@ class TestThePlan:
         assert (plan.target_ess, plan.max_r_hat, plan.min_round_trips) == (300, None, None)
 
     def test_the_method_says_how_long_warm_up_is(self):
-        assert settled(checked(), 150, 6, 10).warmup == 150
-        assert settled(checked(warmup=20), 150, 6, 10).warmup == 20
+        assert settled(checked(), prepared(), 10).warmup == 150
+        assert settled(checked(warmup=20), prepared(), 10).warmup == 20
+
+    def test_with_one_mode_no_trips_along_the_path_are_needed(self):
+        assert settled(checked(), prepared(), 10).min_round_trips == 10
+        assert settled(checked(), prepared(needs_round_trips=False), 10).min_round_trips is None
 
     def test_draws_that_nobody_asked_for_do_not_fill_the_memory(self):
-        assert settled(checked(), 150, 6, 10).draws == MOST_DRAWS_UNASKED
-        assert settled(checked(), 150, 6, 2000).draws == 2**29 // (8 * 4 * 6 * 2004)
-        assert settled(checked(draws=20_000), 150, 6, 2000).draws == 20_000
+        assert settled(checked(), prepared(), 10).draws == MOST_DRAWS_UNASKED
+        assert settled(checked(), prepared(), 2000).draws == 2**29 // (8 * 4 * 6 * 2004)
+        assert settled(checked(draws=20_000), prepared(), 2000).draws == 20_000
 
 
 @pytest.fixture(scope="module")

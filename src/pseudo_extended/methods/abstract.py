@@ -91,6 +91,8 @@ class Prepared(NamedTuple):
     """Of the density, to prepare."""
     num_warmup: int = 1000
     """Iterations of warm-up that the chains need now."""
+    needs_round_trips: bool = True
+    """Whether estimates are good only after trips along the path, as they are not needed where there is one mode."""
 
 
 class AbstractMethod(eqx.Module):

@@ -281,7 +281,8 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         )
         starts = prepared.starts(key, x.shape[0], num_particles)
         evaluations, num_warmup = prepared.report.num_evaluations, warmup_for(length)
-        return Prepared(method, starts, notes, prepared.report, evaluations, num_warmup)
+        several = prepared.has_many_modes
+        return Prepared(method, starts, notes, prepared.report, evaluations, num_warmup, needs_round_trips=several)
 
     def init(self, key: Key[Array, ""], target: Target, x: Float[Array, "particle d"]) -> Chain:
         """Start at the given pseudo-samples, at places drawn given them."""

@@ -85,7 +85,7 @@ def prepare(job: Job, report: Reporter) -> Ready:
         prepared = job.method.prepare(keys.prepare, job.target, x, report.say)
         notes = (*ready.notes, *prepared.notes)
         ready = Ready(prepared.method, prepared.x, notes, prepared.report, prepared.num_evaluations)
-        job.draws = settled(job.draws, prepared.num_warmup, prepared.method.num_points, job.target.dim)
+        job.draws = settled(job.draws, prepared, job.target.dim)
     if job.store is not None:
         _store_learned(job, job.store, ready)
     return ready

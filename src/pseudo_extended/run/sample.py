@@ -70,9 +70,9 @@ def sample(
         method: How to sample; `pe.AdaptivePseudoExtended()` unless given: pseudo-samples that travel along a learned
             path.
         draws: Draws to keep of each chain. Unless given, or asked for by a stopping rule, the default method goes on
-            until every mean has an effective sample size of 2,000, every R-hat is below 1.01 and every chain has made
-            ten round trips along the path, or 10,000 draws (fewer where they would take more than half a gigabyte);
-            other methods make 1,000.
+            until every mean has an effective sample size of 2,000, every R-hat is below 1.01 and, if there are several
+            modes, every chain has made ten round trips along the path; or until 10,000 draws (fewer where they would
+            take more than half a gigabyte). Other methods make 1,000.
         warmup: Iterations before them, in which step sizes and metric are tuned: 1,000 unless given, and for the
             default method as many as the path found by its pilot needs.
         chains: Independent chains.

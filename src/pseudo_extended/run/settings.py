@@ -9,6 +9,7 @@ from jax.core import Tracer
 
 from pseudo_extended import checks
 from pseudo_extended.methods import AbstractMethod
+from pseudo_extended.methods.abstract import Prepared
 from pseudo_extended.run.cluster import check_cluster
 from pseudo_extended.run.control import Callback
 from pseudo_extended.run.defaults import default_method
@@ -106,12 +107,15 @@ def check_draws(
     )
 
 
-def settled(draws: Draws, num_warmup: int, num_points: int, dim: int) -> Draws:
-    """The plan, once the method has said how long its warm-up is and how many points it has in a draw."""
+def settled(draws: Draws, prepared: Prepared, dim: int) -> Draws:
+    """The plan, once the method has said how long its warm-up is and what else the run needs."""
     if draws.warmup is None:
-        draws = draws._replace(warmup=num_warmup)
+        draws = draws._replace(warmup=prepared.num_warmup)
     if draws.max_r_hat is None:
         return draws
+    if not prepared.needs_round_trips:
+        draws = draws._replace(min_round_trips=None)
+    num_points = prepared.method.num_points
     room = MOST_BYTES_UNASKED // (8 * draws.chains * num_points * (dim + 4))
     return draws._replace(draws=int(min(max(room, 1000), draws.draws)))
 
