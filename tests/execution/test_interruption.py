@@ -81,7 +81,7 @@ from pseudo_extended.run import recorder
 signal.signal(signal.SIGINT, signal.default_int_handler)
 recorder.free_memory = lambda: 2e9
 print("ready", flush=True)
-method = pe.Plain(pe.HMC(num_steps=2))
+method = pe.Plain(pe.HMC(num_steps=200))
 result = pe.sample(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2), method=method, draws=10**9, warmup=10, chains=2, seed=0,
                    time_limit=120)
 print(result.interrupted, result.num_draws > 0, flush=True)

@@ -94,7 +94,7 @@ def test_format_1_named_classes_by_their_modules():
     old = json.dumps(code)
     for tag, place in places.items():
         old = old.replace(f'"class": "{tag}"', f'"class": "{place}"')
-    assert '"pseudo_extended.methods.adaptive_pseudo_extended:AdaptivePseudoExtended"' in old
+    assert '"pseudo_extended.methods.index_gibbs:IndexGibbs"' in old
     content = {"version": 1, "method": json.loads(old), "example": None}
     assert migrations.from_version_1(content)["method"] == json.loads(json.dumps(code))
 

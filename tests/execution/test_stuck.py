@@ -34,7 +34,7 @@ def test_a_host_function_that_never_returns_is_named_and_ctrl_c_ends_it():
     limit = threading.Timer(600, process.kill)
     limit.start()
     try:
-        assert process.stdout.readline() == "asleep\n"
+        assert process.stdout.readline().startswith("asleep")  # both chains may say so at once
         said = process.stderr.readline()
         assert said.startswith("pseudo-extended: warm-up and draws: no progress for "), said
         process.send_signal(signal.SIGINT)  # the chunks under way never end

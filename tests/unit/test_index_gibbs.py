@@ -14,7 +14,7 @@ from pseudo_extended.pilot.learned_base import broad_base, mode_base
 from pseudo_extended.pilot.mode_search import MAX_MODES
 from pseudo_extended.pilot.modes import Modes
 from pseudo_extended.pilot.prior_mass import PriorMass
-from pseudo_extended.results.travel import Travel, round_trips, sentences, travel
+from pseudo_extended.results.travel import Travel, diagnose_travel, round_trips, travel
 from pseudo_extended.run.loop import milestones
 from pseudo_extended.tempering.temperatures import adapt_g, adapt_steps
 
@@ -245,21 +245,23 @@ class TestTravel:
         assert table["beta"].is_monotonic_increasing
         np.testing.assert_allclose(table["share"].iloc[-1], 0.25)
         np.testing.assert_allclose(table["refresh_acceptance"], 1 - table["beta"], atol=1e-9)
-        assert sentences(found, 300) == []
+        assert diagnose_travel(found, 300) == []
 
     def test_too_cold(self):
-        [sentence] = sentences(self.made(low=0.4), 300)
+        [sentence] = diagnose_travel(self.made(low=0.4), 300)
         assert "the temperature never went below 0.4" in sentence
 
     def test_stuck_index(self):
-        said = " ".join(sentences(self.made(switches=False), 300))
+        said = " ".join(diagnose_travel(self.made(switches=False), 300))
         assert "one and the same pseudo-sample" in said
 
     def test_a_bad_chain_is_told_beside_good_ones(self):
         good, cold, stuck = self.made(), self.made(low=0.4), self.made(switches=False)
-        assert "0.4 of chain 1" in sentences(good._replace(lowest_betas=np.array([0.0, cold.lowest_beta])), 300)[0]
-        assert "of chain 0" in sentences(good._replace(switch_rates=np.array([stuck.switch_rate, 0.7])), 300)[0]
-        [few] = sentences(good._replace(round_trips=np.array([200, 0])), 300)
+        assert (
+            "0.4 of chain 1" in diagnose_travel(good._replace(lowest_betas=np.array([0.0, cold.lowest_beta])), 300)[0]
+        )
+        assert "of chain 0" in diagnose_travel(good._replace(switch_rates=np.array([stuck.switch_rate, 0.7])), 300)[0]
+        [few] = diagnose_travel(good._replace(round_trips=np.array([200, 0])), 300)
         assert "chain 1 made 0 round trips" in few
 
     def test_methods_without_a_path(self):

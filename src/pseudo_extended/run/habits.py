@@ -75,7 +75,7 @@ def refuse_other_names(given: dict[str, Any]) -> None:
 
 def seed_from(seed: Any) -> Any:
     """A seed as an integer: a random key of JAX is turned into one, and anything else is left as it is."""
-    dtype = getattr(seed, "dtype", None)
+    dtype = None if isinstance(seed, type) else getattr(seed, "dtype", None)
     if dtype is None:
         return seed
     if jnp.issubdtype(dtype, jax.dtypes.prng_key) and seed.shape == ():

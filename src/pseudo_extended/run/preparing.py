@@ -19,6 +19,7 @@ from pseudo_extended.run.stored import layout_for
 from pseudo_extended.store import (
     BrokenFileError,
     CodeError,
+    Layout,
     Manifest,
     NotStoredError,
     Prepared,
@@ -171,6 +172,20 @@ def _store_learned(job: Job, store: Store, ready: Ready) -> None:
     store.write(prepared=prepared, plan=job.draws)
 
 
+def _check_layout(job: Job, method: AbstractMethod, layout: Layout) -> None:
+    """`StoreError` if draws of this method do not lie in a store like that: its manifest is somebody else's."""
+    assert job.store is not None
+    shapes = {column.path: column.shape for column in layout.columns}
+    points, dim = getattr(method, "num_points", None), job.target.dim
+    if (
+        not isinstance(method, AbstractMethod)
+        or layout.width != method.width
+        or shapes.get("weighted_points/x") != (points, dim)
+        or shapes.get("sample_stats/log_weight") != (points,)
+    ):
+        raise StoreError(f"store {str(job.store.root)!r} has a layout that is not that of its method and target.")
+
+
 def _learned(job: Job, progress: Reporter) -> Ready | None:
     """What the store has; None if the run was stopped before, or if it is broken: then it is learned again."""
     assert job.store is not None
@@ -188,6 +203,7 @@ def _learned(job: Job, progress: Reporter) -> Ready | None:
         report = decode(prepared.report, arrays)
     except (NotStoredError, CodeError, UnknownTagError) as error:
         raise StoreError(f"store {str(job.store.root)!r} has a method that cannot be made again: {error}.") from None
+    _check_layout(job, method, prepared.layout)
     return Ready(method, _of_target(job, arrays["x"]), prepared.notes, report, prepared.num_evaluations or 0)
 
 
