@@ -75,9 +75,9 @@ def refuse_other_names(given: dict[str, Any]) -> None:
 
 def seed_from(seed: Any) -> Any:
     """A seed as an integer: a random key of JAX is turned into one, and anything else is left as it is."""
-    dtype = None if isinstance(seed, type) else getattr(seed, "dtype", None)
-    if dtype is None:
+    if isinstance(seed, type) or not hasattr(seed, "dtype"):
         return seed
+    dtype = seed.dtype
     if jnp.issubdtype(dtype, jax.dtypes.prng_key) and seed.shape == ():
         words = np.asarray(jax.random.key_data(seed))
     elif isinstance(seed, jax.Array) and dtype == np.uint32 and seed.shape in ((2,), (4,)):
