@@ -109,9 +109,7 @@ def moments_base(points: Float[np.ndarray, "point d"], like: NormalShells) -> No
     return shells(mean, inflation(dim) * covariance)
 
 
-def refit(
-    base: LearnedBase, points: Float[np.ndarray, "point d"], like: NormalShells, max_components: int = MAX_MODES
-) -> LearnedBase:
+def refit(base: LearnedBase, points: Float[np.ndarray, "point d"], like: NormalShells) -> LearnedBase:
     """Fit the base to points of the target: moments for a normal, one step of EM for a mixture.
 
     Each component keeps what it was as a prior worth a few points, so that one that has attracted none does not
@@ -138,7 +136,7 @@ def refit(
         squares = np.einsum("pk,pki->ki", share, away**2)
         covariance = (prior * base.scales[:num_modes] ** 2 + inflation(dim) * squares) / total
     unclaimed = points[shares[:, num_modes:].sum(axis=1) > 0.5]
-    groups = _groups(unclaimed, (max_components - num_modes) // 2)
+    groups = _groups(unclaimed, (MAX_MODES - num_modes) // 2)
     fitted = [as_mixture(moments_base(group, like)) for group in groups]  # wide tails: what is no mode may be long
     sizes = [len(group) * np.exp(normal.log_weights) for group, normal in zip(groups, fitted, strict=True)]
     return _with_broad_part(
