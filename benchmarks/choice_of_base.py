@@ -2,7 +2,7 @@
 
 Boltzmann machines of 24 units: the share of the target that the 40 heaviest modes hold, by the pilot's own measure, and
 the effective sample size of the default with each of the two bases forced on it. Then Rosenbrock's density, whose ridge
-is neither, with the base that the pilot chooses. docs/method.md quotes both.
+is neither, with the base that the pilot chooses. docs/explanation/adaptive.md quotes both.
 
 Run: python benchmarks/choice_of_base.py (some five minutes on one core); prints Markdown.
 """

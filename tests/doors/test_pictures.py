@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-SHOWN = {name for page in DOCS.glob("*.md") for name in re.findall(r"\]\(pictures/([\w-]+\.png)\)", page.read_text())}
+PAGES = "\n".join(page.read_text() for page in DOCS.rglob("*.md"))
+SHOWN = {*re.findall(r"\]\(\.\./pictures/([\w-]+\.png)\)", PAGES)}
 
 
 def test_every_picture_of_a_page_is_there():

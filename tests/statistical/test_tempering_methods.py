@@ -27,7 +27,11 @@ METHODS = {
 }
 
 
-FAST = ("parallel", "simulated, base", "annealed")  # one of each; docs/baselines.md runs parallel tempering with a base
+FAST = (
+    "parallel",
+    "simulated, base",
+    "annealed",
+)  # one of each; docs/reference/baselines.md runs parallel tempering with a base
 
 
 @pytest.mark.parametrize(

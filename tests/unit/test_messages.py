@@ -12,7 +12,7 @@ from pseudo_extended.messages import KINDS, Message, kinds, recall
 from pseudo_extended.results.doubts import AGAINST_EVIDENCE
 
 SOURCE = Path(pseudo_extended.__file__).parent
-PAGE = Path(__file__).parents[2] / "docs" / "warnings.md"
+PAGE = Path(__file__).parents[2] / "docs" / "howto" / "warnings.md"
 
 
 @pytest.mark.parametrize("code", KINDS)
@@ -20,7 +20,7 @@ def test_every_code_has_a_section(code):
     """Its heading, and the three things that a reader looks for."""
     kind = KINDS[code]
     sections = dict(re.findall(r"^### (PE\d{3}): .*?\n(.*?)(?=^##|\Z)", PAGE.read_text(), re.MULTILINE | re.DOTALL))
-    assert code in sections, f"docs/warnings.md needs a section for {code}"
+    assert code in sections, f"docs/howto/warnings.md needs a section for {code}"
     assert f"### {code}: {kind.title}\n" in PAGE.read_text()
     for part in ("**What it means.**", "**How it looks.**", "**What to try.**"):
         if kind.severity != "note":

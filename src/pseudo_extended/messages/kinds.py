@@ -1,4 +1,4 @@
-"""All kinds of messages. Each has a section in docs/warnings.md: what it means, how it looks, and what to try.
+"""All kinds of messages. Each has a section in docs/howto/warnings.md: what it means, how it looks, and what to try.
 
 The first digit says what it is about: 0 the target, 1 the steps of a chain, 2 the agreement of chains, 3 the path
 between base and target, 4 the evidence, 5 modes, 6 the run and its store, 7 one method alone.

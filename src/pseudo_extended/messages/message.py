@@ -8,7 +8,7 @@ from typing import Any, Literal
 Severity = Literal["note", "warning", "severe"]
 """A note is for information; a warning says what limits the numbers; after a severe one they must not be used."""
 
-PAGE = "docs/warnings.md"
+PAGE = "docs/howto/warnings.md"
 """Where every code is explained."""
 
 

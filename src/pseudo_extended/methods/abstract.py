@@ -99,7 +99,7 @@ class AbstractMethod(eqx.Module):
     """The base class of methods: a new one writes `init`, `step` and `points`, and `adapt` if warm-up tunes anything.
 
     All the other members have defaults, for a method with one weighted point per draw that can sample any target.
-    docs/extending.md has an example.
+    docs/howto/extending.md has an example.
     """
 
     width: int = eqx.field(static=True, default=1, kw_only=True)

@@ -223,7 +223,7 @@ class Result:
 
     @property
     def warnings(self) -> tuple[Message, ...]:
-        """Sentences about what went wrong, or nothing; each has a `code`, which docs/warnings.md explains.
+        """Sentences about what went wrong, or nothing; each has a `code`, which docs/howto/warnings.md explains.
 
         What only the modes tell, such as one without draws, is among them once `modes()` was called, as it is when the
         result is printed.
