@@ -178,10 +178,58 @@ def twenty_modes(scenario: str) -> Problem:
     )
 
 
+def three_normals(dim: int) -> Problem:
+    """Three normals with masses ½, 0.3 and 0.2, correlated and up to ten times as wide in one direction, in NumPy too.
+
+    Their places are drawn at random within ±8: a likelihood that someone wrote without gradients.
+    """
+    rng = np.random.default_rng([101, dim])
+    weights = np.array([0.5, 0.3, 0.2])
+    means = rng.uniform(-8, 8, (3, dim))
+    sds = 10 ** rng.uniform(-0.7, 0.3, (3, dim))
+    turns = np.stack([np.linalg.qr(rng.normal(size=(dim, dim)))[0] for _ in range(3)])
+    whiteners = turns / sds[:, None, :]
+    covariances = np.einsum("kij,kj,klj->kil", turns, sds**2, turns)
+    log_heights = np.log(weights) - np.sum(np.log(sds), axis=1) - 0.5 * dim * np.log(2 * np.pi)
+
+    def log_density(x: Float[Array, " d"]) -> Float[Array, ""]:
+        away = jnp.einsum("ki,kij->kj", x - means, whiteners)
+        return logsumexp(log_heights - 0.5 * jnp.sum(away**2, axis=1))
+
+    def in_numpy(x: np.ndarray) -> np.ndarray:
+        away = np.einsum("pki,kij->pkj", x[:, None, :] - means, whiteners)
+        return np.logaddexp.reduce(log_heights - 0.5 * np.sum(away**2, axis=2), axis=1)
+
+    def nearest(x: Float[Array, " d"]) -> Float[Array, " mode"]:
+        away = jnp.einsum("ki,kij->kj", x - means, whiteners)
+        return jnp.where(jnp.arange(3) == jnp.argmin(jnp.sum(away**2, axis=1)), 1.0, 0.0)
+
+    variances = np.diagonal(covariances, axis1=1, axis2=2)
+    mean, second = weights @ means, weights @ (means**2 + variances)
+    # The normals overlap by less than a thousandth: what is nearest is the component that a point came from.
+    draws = np.random.default_rng(0).normal(size=(20_000, dim))
+    mass = np.zeros(3)
+    for weight, centre, turn, sd in zip(weights, means, turns, sds, strict=True):
+        away = np.einsum("pki,kij->pkj", (centre + draws * sd @ turn.T)[:, None] - means, whiteners)
+        mass += weight * np.bincount(np.argmin(np.sum(away**2, axis=2), axis=1), minlength=3) / len(draws)
+    return Problem(
+        "ours: issue 21 of this library, item 7",
+        Box.cube(dim, -20.0, 20.0),
+        {
+            "mass": masses(nearest, mass, np.full(3, 1e-3)),
+            "mean": moments(lambda x: x, mean, second),
+        },
+        log_density=log_density,
+        log_evidence=0.0,
+        in_numpy=in_numpy,
+    )
+
+
 FACTORIES: dict[str, Callable[[], Problem]] = {
     **{f"unequal-{dim}": partial(unequal_widths, dim) for dim in (10, 50, 100, 200)},
     **{f"two-thirds-{dim}": partial(two_thirds, dim) for dim in (8, 16, 32, 64, 128)},
-    **{f"many-well-{dim}": partial(many_well, dim) for dim in (50, 100, 200)},
+    **{f"many-well-{dim}": partial(many_well, dim) for dim in (10, 50, 100, 200)},
+    **{f"three-normals-{dim}": partial(three_normals, dim) for dim in (3, 5, 8, 12)},
     "spike-in-slab": spike_in_slab,
     **{f"twenty-{scenario}": partial(twenty_modes, scenario) for scenario in "ab"},
 }

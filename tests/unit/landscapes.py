@@ -1,5 +1,6 @@
 """Exact draws from densities with a known number of modes, as results of a run that never was."""
 
+import itertools
 from typing import NamedTuple
 
 import jax
@@ -164,3 +165,27 @@ CASES = {
     "a funnel": funnel(2),
     "a funnel, d = 10": funnel(10),
 }
+
+
+def needle_and_images(blocks, dim, tilt=0.0):
+    """A needle and its images under permutations of the blocks in a broad normal of a thousandth of their mass.
+
+    With `tilt`, an image is lower by that much and more, so that the density is not quite symmetric.
+    """
+    blocks = np.array(blocks)
+    rng = np.random.default_rng(5)
+    place, scale = rng.uniform(-4, 4, dim), 0.05
+    orders = []
+    for permutation in itertools.permutations(range(len(blocks))):
+        order = np.arange(dim)
+        order[blocks] = blocks[list(permutation)]
+        orders.append(order)
+    places = place[np.array(orders)]
+    heights = -tilt * np.arange(len(places))
+
+    def log_density(x):
+        wide = -0.5 * jnp.sum(x**2) / 16 - dim * np.log(4.0) - np.log(1e3)
+        needles = heights - 0.5 * jnp.sum((x - places) ** 2, axis=1) / scale**2 - dim * np.log(scale)
+        return jnp.logaddexp(wide, jax.nn.logsumexp(needles))
+
+    return log_density, places

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Job
 from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, ascend
+from pseudo_extended.pilot.hidden_symmetries import FEWEST_TESTS, SHARE, HiddenSymmetries
 from pseudo_extended.pilot.modes import Atlas, Ends, Modes, no_ends
 from pseudo_extended.pilot.proposals import Proposals
 from pseudo_extended.pilot.rugged import Ruggedness, is_rugged
@@ -88,6 +89,7 @@ class ModeSearch:
         self.gave_up = False
         """Since the modes cannot be listed."""
         self.ruggedness = Ruggedness(self.dim)
+        self.hidden: HiddenSymmetries | None = None
         self.atlas = Atlas(self._look, self.dim, dense=self.dense, max_modes=2 * MAX_MODES)
 
     @property
@@ -126,6 +128,7 @@ class ModeSearch:
             some = np.concatenate([best, some[: FIRST_ASCENTS // 4]])
         before = self._significant()
         self._add(self._climb(some))
+        self._complete(proposals)
         if self._speaks_for_more(before):
             self._rounds(proposals, 2 * FIRST_ASCENTS)
         return self.atlas.modes()
@@ -144,6 +147,7 @@ class ModeSearch:
             self._add(self._climb(elsewhere))
             if is_rugged(self.atlas.modes()) and self.atlas.known:
                 self._dig(proposals, size)
+            self._complete(proposals)
             quiet = 0 if self._new_since(before) else quiet + 1
             if not self._speaks_for_more(before) or quiet > MAX_QUIET:
                 break
@@ -153,6 +157,15 @@ class ModeSearch:
             else:
                 factor = uneven if uneven > factor else 1
             size = min(2 * size, NUM_ASCENTS)
+
+    def _complete(self, proposals: Proposals) -> None:
+        """Add the images of modes under symmetries that the density turns out to have."""
+        if self._cannot_be_listed():
+            return
+        if self.hidden is None:
+            self.hidden = HiddenSymmetries(self.dim, proposals.labelled, proposals.rng)
+        tests = self._affordable(max(FEWEST_TESTS, self.evaluations // (SHARE * self.cost)))
+        self.hidden.complete(self.atlas, self._look, tests, MAX_MODES)
 
     def _dig(self, proposals: Proposals, size: int) -> None:
         """Recombine good places, and scan the best ones along each coordinate."""

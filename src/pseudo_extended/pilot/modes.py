@@ -101,7 +101,7 @@ def no_ends(dim: int) -> Ends:
     return Ends(places, numbers, places, numbers, places, np.zeros(0, int))
 
 
-class _Mode(NamedTuple):
+class KnownMode(NamedTuple):
     """One that is known."""
 
     x: Float[np.ndarray, " d"]
@@ -111,6 +111,7 @@ class _Mode(NamedTuple):
 
     @property
     def log_mass(self) -> float:
+        """By Laplace's approximation."""
         return self.log_density + self.neighbourhood.log_volume
 
 
@@ -119,7 +120,7 @@ class Atlas:
 
     def __init__(self, look: Look, dim: int, *, dense: bool, max_modes: int):
         self.look, self.dim, self.dense, self.max_modes = look, dim, dense, max_modes
-        self.known: list[_Mode] = []
+        self.known: list[KnownMode] = []
         self.num_ascents = self.num_unconverged = 0
         self.waiting = no_ends(dim)
         """Ends that have converged, and are in no mode that is known: nobody has looked whether they are modes."""
@@ -166,13 +167,26 @@ class Atlas:
             self._other_hits(),
         )
 
+    def significant(self) -> list[KnownMode]:
+        """Those with a mass that counts."""
+        best = max((mode.log_mass for mode in self.known), default=0.0)
+        return [mode for mode in self.known if mode.log_mass > best + np.log(SIGNIFICANT)]
+
+    def is_known(self, x: Float[np.ndarray, " d"]) -> bool:
+        """Whether a place is within a standard deviation of a mode that is known."""
+        return any(mode.neighbourhood.distance((x - mode.x)[None])[0] < 1 for mode in self.known)
+
+    def add_image(self, mode: KnownMode, order: Int[np.ndarray, " d"], sign: Float[np.ndarray, " d"]) -> KnownMode:
+        """The image of a mode under a symmetry of the density, with the hits of the mode."""
+        return self._absorb(mode._replace(x=sign * mode.x[order], neighbourhood=mode.neighbourhood.image(order, sign)))
+
     def add_edge(self) -> None:
         """The highest end that has not converged, if the density falls from there all the same, as from a wall."""
         some = slice(MAX_EDGES)
         for x, value in zip(self.unfinished.x[some], self.unfinished.log_density[some], strict=True):
             around = outline(self.look, x, float(value), dense=self.dense)
             if around is not None:
-                self.known.append(_Mode(x, float(value), around, 0))
+                self.known.append(KnownMode(x, float(value), around, 0))
                 break
 
     def _other_hits(self) -> Int[np.ndarray, " place"]:
@@ -185,12 +199,12 @@ class Atlas:
             places = places[~same]
         return np.array(hits, int)
 
-    def _survey(self, end: Ends) -> _Mode | None:
+    def _survey(self, end: Ends) -> KnownMode | None:
         [x], [value], [gradient], _, [curvature], _ = end
         neighbourhood = survey(self.look, x, float(value), gradient, curvature, dense=self.dense)
-        return None if neighbourhood is None else _Mode(x, float(value), neighbourhood, 1)
+        return None if neighbourhood is None else KnownMode(x, float(value), neighbourhood, 1)
 
-    def _assign(self, mode: _Mode, ends: Ends) -> Ends:
+    def _assign(self, mode: KnownMode, ends: Ends) -> Ends:
         """Count those that are in the mode, and return the others; a higher one may be what the mode is."""
         inside = mode.neighbourhood.distance(ends.x - mode.x) < 1
         if not inside.any():
@@ -203,7 +217,7 @@ class Atlas:
         self._absorb(mode._replace(num_hits=mode.num_hits + int(np.sum(inside))))
         return ends.take(~inside)
 
-    def _absorb(self, mode: _Mode) -> _Mode:
+    def _absorb(self, mode: KnownMode) -> KnownMode:
         """Put a mode on the list; lower ones within one of its standard deviations are part of it."""
         for other in list(self.known):
             lower, higher = sorted((other, mode), key=lambda each: each.log_density)

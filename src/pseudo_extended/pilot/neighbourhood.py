@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 Look = Callable[[Float[np.ndarray, "point d"]], tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]]
 """The log density and its gradient at points; -inf outside the support."""
@@ -53,6 +53,13 @@ class Neighbourhood(NamedTuple):
         dense = covariance.ndim == 2
         log_determinant = np.linalg.slogdet(covariance)[1] if dense else np.sum(np.log(covariance))
         return cls(covariance, whitener, float(0.5 * (log_determinant + len(covariance) * np.log(2 * np.pi))))
+
+    def image(self, order: Int[np.ndarray, " d"], sign: Float[np.ndarray, " d"]) -> "Neighbourhood":
+        """Of the image y = sign · x[order] of the mode."""
+        if self.covariance.ndim == 1:
+            return self._replace(covariance=self.covariance[order], whitener=self.whitener[order])
+        covariance = sign[:, None] * sign * self.covariance[np.ix_(order, order)]
+        return self._replace(covariance=covariance, whitener=sign[:, None] * self.whitener[order])
 
     def distance(self, away: Float[np.ndarray, "point d"]) -> Float[np.ndarray, " point"]:
         """How far points that lie `away` from the mode are, in standard deviations, the mean over directions."""
