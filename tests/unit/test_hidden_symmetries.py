@@ -56,8 +56,20 @@ def test_a_density_that_is_nearly_symmetric_has_no_images():
     for tilt, images in ((0.0, 1), (1e-5, 0)):
         log_density, places = needle_and_images(blocks, dim, tilt=tilt)
         search = atlas_of(log_density, dim, places[:1])
-        hidden = HiddenSymmetries(dim, [], np.random.default_rng(0))
+        hidden = HiddenSymmetries(dim, [])
         assert hidden.complete(search.atlas, search._look, 1000, 40) == images
+
+
+def test_what_holds_near_a_round_mode_holds_for_it_alone():
+    """Every exchange and flip leaves the wide normal as it is, and none of them the narrow one beside it."""
+
+    def log_density(x):
+        narrow = -0.5 * jnp.sum((x - jnp.array([4.0, -3.0, 7.0, 1.0])) ** 2) / 0.04
+        return jnp.logaddexp(-0.5 * jnp.sum(x**2), narrow)
+
+    search = atlas_of(log_density, 4, [[0.3, 0.1, 0.2, -0.1], [4.0, -3.0, 7.0, 1.0]])
+    assert len(search.atlas.known) == 2
+    assert HiddenSymmetries(4, []).complete(search.atlas, search._look, 1000, 40) == 0
 
 
 def test_two_modes_tell_which_signs_go_together():
@@ -77,7 +89,7 @@ def test_two_modes_tell_which_signs_go_together():
 
     search = atlas_of(log_density, 12, [signs(1, 1, 1), signs(-1, 1, 1), signs(-1, -1, 1), signs(-1, 1, -1)])
     assert len(search.atlas.known) == 4
-    hidden = HiddenSymmetries(12, [], np.random.default_rng(0))
+    hidden = HiddenSymmetries(12, [])
     assert hidden.complete(search.atlas, search._look, 1000, 40) == 4
     assert len(search.atlas.known) == 8
 
@@ -115,7 +127,7 @@ def test_one_round_mode_costs_next_to_nothing():
 
 
 def test_guesses_are_bounded():
-    hidden = HiddenSymmetries(100, [], np.random.default_rng(0))
+    hidden = HiddenSymmetries(100, [])
     assert len(hidden.guesses) <= 2000
     empty = Atlas(lambda x: (np.zeros(len(x)), x), 100, dense=True, max_modes=10)
     assert not len(no_ends(100).x)

@@ -1,12 +1,13 @@
 """Symmetries that nobody declared: coordinates exchanged or signs flipped, and the density stays as it is.
 
-Two planets, the components of a mixture and the units of a network can change their names, and a factor its sign. A mode
-that was found then has images that ascents may miss. A symmetry is guessed from the layout of the vector, or from two
-modes of one height, and believed if the density agrees with it at points of all scales; a wrong guess costs an
+Two planets, the components of a mixture and the units of a network can change their names, and a factor its sign. A
+mode that was found then has images that ascents may miss. A symmetry is guessed from the layout of the vector, or from
+two modes of one height, and believed if the density agrees with it at points of all scales; a wrong guess costs an
 evaluation. What is believed only proposes modes: the chains weigh them by the density itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -52,8 +53,8 @@ class Guess:
 class HiddenSymmetries:
     """What has been guessed for one density."""
 
-    def __init__(self, dim: int, labelled: Sequence[Int[np.ndarray, "label place"]], rng: np.random.Generator):
-        self.dim, self.rng = dim, rng
+    def __init__(self, dim: int, labelled: Sequence[Int[np.ndarray, "label place"]], seed: int = 0):
+        self.dim, self.rng = dim, np.random.default_rng(seed)
         self.guesses: dict[bytes, Guess] = {}
         for guess in _of_layout(dim, labelled):
             self._remember(guess)
@@ -69,13 +70,20 @@ class HiddenSymmetries:
         """Add the images of the significant modes to the atlas; how many were new."""
         self._guess_from_pairs(_heaviest(atlas)[:MAX_PARTNERS])
         self._test(atlas, look, max_tests)
-        added, queue = 0, _heaviest(atlas)
-        while queue and len(atlas.known) < max_modes:
+        added, queue, believed = 0, _heaviest(atlas), self.believed
+        while believed and queue and len(atlas.known) < max_modes:
             mode = queue.pop(0)
-            for guess in self.believed:
-                if len(atlas.known) < max_modes and not atlas.is_known(guess(mode.x)):
+            new = [guess for guess in believed if not atlas.is_known(guess(mode.x))]
+            if not new:
+                continue
+            heights, _ = look(np.stack([guess(mode.x) for guess in new]))
+            for guess, height in zip(new, heights, strict=True):
+                if not abs(height - mode.log_density) < TOLERANCE * (1 + abs(height)):
+                    guess.believed = False  # it held near one mode, such as a round one, and not near this
+                elif len(atlas.known) < max_modes and not atlas.is_known(guess(mode.x)):
                     queue.append(atlas.add_image(mode, guess.order, guess.sign))
                     added += 1
+            believed = self.believed
         return added
 
     def _remember(self, guess: Guess) -> None:
@@ -99,24 +107,21 @@ class HiddenSymmetries:
 
     def _test(self, atlas: Atlas, look: Look, max_tests: int) -> None:
         """Compare the density at images of points, for guesses that would map a mode to a place that is not known."""
-        modes = _heaviest(atlas)[:MAX_PARTNERS]
-        open_ones = [
-            guess
-            for guess in self.guesses.values()
-            if guess.believed is None and any(not atlas.is_known(guess(mode.x)) for mode in modes)
-        ][:max_tests]
-        if not open_ones:
-            return
-        width = np.sqrt(_variance(modes[0]))
-        noise = self.rng.normal(size=(len(SCALES), self.dim))
-        points = modes[0].x + np.array(SCALES)[:, None] * width * noise
-        heights, _ = look(points)
-        if not np.isfinite(heights[0]):
-            return
-        found, _ = look(np.stack([guess(points[0]) for guess in open_ones]))
-        agree = np.abs(found - heights[0]) < TOLERANCE * (1 + abs(heights[0]))
-        for guess, promising in zip(open_ones, agree, strict=True):
-            guess.believed = bool(promising) and _same(look(guess(points[1:]))[0], heights[1:])
+        for mode in _heaviest(atlas)[:MAX_PARTNERS]:
+            open_ones = [guess for guess in self.guesses.values() if guess.believed is None]
+            open_ones = [guess for guess in open_ones if not atlas.is_known(guess(mode.x))][:max_tests]
+            if not open_ones:
+                continue
+            max_tests -= len(open_ones)
+            noise = self.rng.normal(size=(len(SCALES), self.dim))
+            points = mode.x + np.array(SCALES)[:, None] * np.sqrt(_variance(mode)) * noise
+            heights, _ = look(points)
+            if not np.isfinite(heights[0]):
+                continue
+            found, _ = look(np.stack([guess(points[0]) for guess in open_ones]))
+            agree = np.abs(found - heights[0]) < TOLERANCE * (1 + abs(heights[0]))
+            for guess, promising in zip(open_ones, agree, strict=True):
+                guess.believed = bool(promising) and _same(look(guess(points[1:]))[0], heights[1:])
 
 
 def _same(found: Float[np.ndarray, " point"], expected: Float[np.ndarray, " point"]) -> bool:
@@ -165,7 +170,7 @@ def _of_layout(dim: int, labelled: Sequence[Int[np.ndarray, "label place"]]) -> 
 
 def _exchanges(dim: int, table: Int[np.ndarray, "label place"]) -> Iterator[Guess]:
     """Each row of a table with the next; together they make all orders of the rows."""
-    for one, other in zip(table[:-1], table[1:], strict=True):
+    for one, other in pairwise(table):
         yield _exchange(dim, one, other)
 
 

@@ -163,7 +163,7 @@ class ModeSearch:
         if self._cannot_be_listed():
             return
         if self.hidden is None:
-            self.hidden = HiddenSymmetries(self.dim, proposals.labelled, proposals.rng)
+            self.hidden = HiddenSymmetries(self.dim, proposals.labelled)
         tests = self._affordable(max(FEWEST_TESTS, self.evaluations // (SHARE * self.cost)))
         self.hidden.complete(self.atlas, self._look, tests, MAX_MODES)
 
