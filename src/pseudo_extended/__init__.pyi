@@ -43,6 +43,9 @@ from pseudo_extended.recovery.sensitivity import sensitivity as sensitivity
 from pseudo_extended.results.compare import Comparison as Comparison
 from pseudo_extended.results.compare import compare as compare
 from pseudo_extended.results.estimates import Estimate as Estimate
+from pseudo_extended.results.leave_one_out import LeaveOneOut as LeaveOneOut
+from pseudo_extended.results.leave_one_out import PredictiveComparison as PredictiveComparison
+from pseudo_extended.results.leave_one_out import compare_predictions as compare_predictions
 from pseudo_extended.results.modes import Modes as Modes
 from pseudo_extended.results.result import Result as Result
 from pseudo_extended.results.stop_reason import StopReason as StopReason

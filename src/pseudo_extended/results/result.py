@@ -21,6 +21,7 @@ from pseudo_extended.results.doubts import AGAINST_EVIDENCE, diagnose_result, ev
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
 from pseudo_extended.results.finding import find_modes
+from pseudo_extended.results.leave_one_out import LeaveOneOut, leave_one_out
 from pseudo_extended.results.markup import result_html
 from pseudo_extended.results.mode_warnings import diagnose_modes
 from pseudo_extended.results.modes import Modes
@@ -326,6 +327,19 @@ class Result:
                 target can be sampled; 0 for no such group.
         """
         return result_to_arviz(self, seed=seed, log_likelihood=log_likelihood, prior=prior)
+
+    def loo(self, var_names: str | list[str] | None = None) -> LeaveOneOut:
+        """Leave-one-out cross-validation: how well the model predicts each observation from the others.
+
+        It is computed from all weighted points, by Pareto-smoothed importance sampling; nothing is resampled. Models
+        of PyMC and NumPyro know the log likelihood of each observation, and so do Stan programs with a generated
+        quantity `log_lik`; a density is one number, and does not. `pe.compare_predictions` ranks models by it.
+        For ArviZ's own tools, `to_arviz(log_likelihood=True)` has the log likelihoods at resampled points.
+
+        Args:
+            var_names: Observed variables; all unless given.
+        """
+        return leave_one_out(self, var_names)
 
     to_dataframe = exports.to_dataframe
     to_anesthetic = exports.to_anesthetic

@@ -2,9 +2,9 @@
 
 import numpy as np
 from jaxtyping import Float
-from scipy.special import logsumexp
 
 from pseudo_extended.results.estimates import Weights
+from pseudo_extended.results.pareto import MIN_TAIL, fit_tail
 
 MAX_POINTS = 4000
 """Points of an equally weighted sample in which tails are looked at."""
@@ -46,12 +46,6 @@ def _upper_shape(x: Float[np.ndarray, " point"]) -> float:
     size = int(min(0.2 * len(x), 3 * np.sqrt(len(x))))
     tail = ordered[-size:] - ordered[-size - 1]
     tail = tail[tail > 0]
-    if len(tail) < 10:
+    if len(tail) < MIN_TAIL:
         return -np.inf
-    number = 30 + int(np.sqrt(len(tail)))
-    grid = 1 - np.sqrt(number / (np.arange(1, number + 1) - 0.5))
-    grid = grid / (3 * tail[int(len(tail) / 4 + 0.5) - 1]) + 1 / tail[-1]
-    shape = np.mean(np.log1p(-grid[:, None] * tail), axis=1)
-    likelihood = len(tail) * (np.log(-grid / shape) - shape - 1)
-    weight = np.exp(likelihood - logsumexp(likelihood))
-    return float(np.mean(np.log1p(-np.sum(grid * weight) * tail)))
+    return fit_tail(tail).shape
