@@ -129,7 +129,7 @@ def _search_by(places: Places, where: np.ndarray, order: np.ndarray, num_empty: 
     if not len(places.x):
         return None
     hits = np.bincount(where, places.hits, len(order) + num_empty).astype(int)
-    return Search(hits[order], GoodTuring.of(hits))
+    return Search(hits[order], GoodTuring.of(hits), places.starts)
 
 
 def _shares(log_mass: Float[np.ndarray, " mode"]) -> Float[np.ndarray, " mode"]:

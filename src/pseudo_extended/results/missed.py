@@ -29,7 +29,7 @@ class Missed(NamedTuple):
     sampled: float
     """The probability that the draws give to the middle of that normal, over the part of it that the middle holds."""
     found_by: str
-    """Whose ascents have found it: "pilot", or "second look" for those from hot pseudo-samples."""
+    """Whose ascents have found it: "pilot", or "second look" for those after the run."""
 
     def where(self, max_named: int = 4) -> str:
         """The place in words."""

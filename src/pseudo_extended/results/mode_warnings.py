@@ -30,7 +30,7 @@ def diagnose_modes(modes: Modes, weights: Weights) -> tuple[Message, ...]:
         *_missed(modes.missed),
         *_visits(modes, np.einsum("cdp,cdpm->cdm", weights, inside)),
         *_twins(modes, inside, weights),
-        *(_unseen(modes.second_look, "second look")),
+        *_unseen(modes.second_look, "second look"),
     )
 
 
@@ -44,6 +44,8 @@ def diagnose_search(search: Search | None, by: str) -> list[Message]:
 
 
 def _unseen(search: Search | None, by: str) -> list[Message]:
+    if search is not None and search.starts == "wide":  # far out, ascents end anywhere: only modes with mass count
+        return []
     return [message for message in diagnose_search(search, by) if message.severity != "note"]
 
 

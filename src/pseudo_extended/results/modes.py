@@ -23,6 +23,8 @@ class Search(NamedTuple):
     """How many of them ended in each mode."""
     unseen: GoodTuring
     """What they say about basins that none of them has seen."""
+    starts: str = "pilot"
+    """From where they began: of the "pilot", "hot" pseudo-samples, or "wide" around the draws."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +64,8 @@ class Modes:
     pilot: Search | None = None
     """The pilot's ascents; None if the method has no pilot that reports them."""
     second_look: Search | None = None
-    """Ascents after the run, from its hot pseudo-samples; None if it has none, or the density has no gradient."""
+    """Ascents after the run, from its hot pseudo-samples, or for a method without temperatures from wide around its
+    draws and from the prior; None if the density has no gradient."""
     missed: tuple[Missed, ...] = ()
     """Modes that an ascent has found and the draws have not, and that should hold a mass of `min_mass`, or more."""
 
@@ -88,7 +91,7 @@ class Modes:
         if self.pilot is not None:
             columns["pilot_hits"] = self.pilot.hits
         if self.second_look is not None:
-            columns["hot_hits"] = self.second_look.hits
+            columns[f"{self.second_look.starts}_hits"] = self.second_look.hits
         return pd.concat([pd.DataFrame(columns, index=self.mean.index), self.mean], axis=1)
 
     @property

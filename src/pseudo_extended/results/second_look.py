@@ -2,10 +2,14 @@
 
 Hot pseudo-samples lie where no draw of the target need be, so their ascents are starts that the run has paid for. What
 they show is of two kinds: modes that the draws have missed, and how many basins such starts have not shown at all.
+
+A run without temperatures has no such points, and may be stuck in one mode with a perfect R-hat. Its ascents start at
+draws from the prior, if there is one, and around the draws on all scales from twice to fifty times their own.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import jax
 import numpy as np
 from jaxtyping import Float, Int
 
@@ -22,6 +26,8 @@ LOW_DIMENSION = 50
 HOT = 0.5
 """The hotter half of the temperatures that were visited gives the starts."""
 MAX_PLACES = 100
+NEAR, FAR = 2.0, 50.0
+"""Standard deviations of the draws: how far away ascents start where there are no hot pseudo-samples."""
 
 Points = Float[np.ndarray, "place d"]
 
@@ -60,6 +66,8 @@ class Places(NamedTuple):
 
     x: Points
     hits: Int[np.ndarray, " place"]
+    starts: str = "pilot"
+    """From where: of the "pilot", "hot" pseudo-samples, or "wide" around the draws."""
 
 
 def hot_starts(result: "Result", number: int) -> Points:
@@ -74,19 +82,36 @@ def hot_starts(result: "Result", number: int) -> Points:
     return points[np.all(np.isfinite(points), axis=1)]
 
 
+def wide_starts(result: "Result", landscape: Landscape, number: int) -> Points:
+    """Draws from the prior, and points around the draws on all scales; half of each if the prior can be drawn from."""
+    target, rng = result.target, np.random.default_rng([result.seed, number])
+    centre, scale = landscape.sample.mean(axis=0), landscape.scale
+    spread = np.exp(rng.uniform(np.log(NEAR), np.log(FAR), size=(number, 1)))
+    around = centre + spread * scale * rng.normal(size=(number, target.dim))
+    if target.base is None or not target.base.can_sample:
+        return around
+    keys = jax.random.split(jax.random.key(result.seed % 2**32, impl="threefry2x32"), number // 2)
+    drawn = np.asarray(jax.jit(jax.vmap(target.draw_base))(keys), float)
+    return np.concatenate([drawn[np.all(np.isfinite(drawn), axis=1)], around[: number - number // 2]])
+
+
 def look_again(result: "Result", landscape: Landscape) -> Places:
-    """Where ascents from hot pseudo-samples end; nowhere if the run has none, or the density has no gradient."""
+    """Where ascents from hot pseudo-samples, or wide around the draws, end; nowhere without a gradient."""
     target = result.target
     nothing = Places(np.zeros((0, target.dim)), np.zeros(0, int))
     if not target.is_differentiable:
         return nothing
     is_dear = bool(target.host_functions) or target.dim > LOW_DIMENSION
-    starts = hot_starts(result, NUM_DEAR if is_dear else NUM_ASCENTS)
+    number = NUM_DEAR if is_dear else NUM_ASCENTS
+    starts, of = hot_starts(result, number), "hot"
+    if not len(starts):
+        starts, of = wide_starts(result, landscape, number), "wide"
+        starts = starts[np.isfinite(landscape.heights(starts))]
     if not len(starts):
         return nothing
     ends, heights = landscape.relax(starts)
     kept, hits = distinct(ends, heights, MAX_PLACES)
-    return Places(ends[kept[:MAX_PLACES]], hits[:MAX_PLACES])
+    return Places(ends[kept[:MAX_PLACES]], hits[:MAX_PLACES], of)
 
 
 def places_of_pilot(result: "Result") -> Places:

@@ -15,6 +15,7 @@ from pseudo_extended.results.plots.style import (
     colour,
     line,
     panels,
+    percent,
     plain,
     styled,
 )
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST = 6
 """Coordinates that are shown if the user chose none."""
+NUMBER_SIZE = 0.1
+"""Of the circle around the number of a mode, as a share of a panel."""
 ONE_SIGMA, TWO_SIGMA = 0.393, 0.865
 """The share of a normal within one and within two standard deviations, in two dimensions."""
 
@@ -99,13 +102,14 @@ def _pair(ax: Any, data: Shown, i: int, j: int, spans: Any, truth: Any) -> None:
     heights = levels(total, (ONE_SIGMA, TWO_SIGMA))
     if heights:
         ax.contourf(*centres, total, [*heights, total.max() * 1.001], colors=[FILL, SOFT][-len(heights) :], alpha=0.75)
+    numbered: list[Any] = []
     for k in range(min(data.num_modes, NUM_COLOURS) if data.num_modes > 1 else 0):
         outline = levels(parts[k], (TWO_SIGMA,))
         if outline:
             ax.contour(*centres, parts[k], outline, colors=[colour(k)], linestyles=[line(k)], linewidths=1.1)
             here = data.modes == k
-            place = [np.average(data.values[here, part], weights=data.weights[here]) for part in (i, j)]
-            _number(ax, place, k)
+            middle = [np.average(data.values[here, part], weights=data.weights[here]) for part in (i, j)]
+            numbered.append(_number(ax, middle, k, spans, numbered))
     if data.num_modes == 1 and heights:
         ax.contour(*centres, total, heights, colors=[INK], linewidths=0.6)
     for value, draw in zip(truth, (ax.axvline, ax.axhline), strict=True):
@@ -114,9 +118,16 @@ def _pair(ax: Any, data: Shown, i: int, j: int, spans: Any, truth: Any) -> None:
     ax.set(xlim=spans[0], ylim=spans[1])
 
 
-def _number(ax: Any, place: Any, k: int) -> None:
+def _number(ax: Any, middle: Any, k: int, spans: Any, others: list[Any]) -> Any:
+    """The number of a mode, at its mean, or beside the numbers that are there; where it went, as shares of the axes."""
+    first, last = np.array(spans, float).T
+    place = (np.array(middle) - first) / (last - first)
+    while any(np.hypot(*(place - other)) < NUMBER_SIZE for other in others):
+        place = place + np.array([NUMBER_SIZE, 0.0])
     box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": colour(k), "linewidth": 0.8}
-    ax.text(*place, str(k), fontsize=5.5, ha="center", va="center", color="black", bbox=box, clip_on=True)
+    where = {"ha": "center", "va": "center", "transform": ax.transAxes}
+    ax.text(*place, str(k), fontsize=5.5, color="black", bbox=box, clip_on=True, **where)
+    return place
 
 
 def _label(ax: Any, data: Shown, row: int, column: int, size: int) -> None:
@@ -135,13 +146,13 @@ def _label(ax: Any, data: Shown, row: int, column: int, size: int) -> None:
 def _legend(figure: Any, axes: Any, data: Shown) -> None:
     """In the empty corner: number, colour, line and mass of each mode."""
     handles = [
-        axes[0, 0].plot([], [], color=colour(k), linestyle=line(k), label=f"mode {k}: {100 * data.masses[k]:.3g} %")[0]
+        axes[0, 0].plot([], [], color=colour(k), linestyle=line(k), label=f"mode {k}: {percent(data.masses[k])}")[0]
         for k in range(min(data.num_modes, NUM_COLOURS))
     ]
     rest = data.num_modes - len(handles)
     if rest > 0:
-        mass = 100 * data.masses[NUM_COLOURS:].sum()
-        handles += axes[0, 0].plot([], [], color=FILL, linewidth=4, label=f"{rest} more: {mass:.3g} %")
+        mass = percent(data.masses[NUM_COLOURS:].sum())
+        handles += axes[0, 0].plot([], [], color=FILL, linewidth=4, label=f"{rest} more: {mass}")
     title = None if not data.omitted else f"{len(data.labels)} of {len(data.labels) + data.omitted} coordinates"
     legend = figure.legend(handles=handles, title=title, loc="upper right", handlelength=2.4)
     legend.set_in_layout(False)  # there is room above the diagonal

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pseudo_extended.results.result import Result
 
 NUM_PLACES = 40
+ROUND_NUMBERS = [step * 10**power for power in range(9) for step in (1, 2, 5)]
+"""Of draws, for the ticks: matplotlib's own overlap where the axis has less than a factor of ten."""
+MAX_TICKS = 6
 
 
 @styled
@@ -38,14 +41,20 @@ def plot_evidence(result: "Result", *, truth: float | None = None, ax: Any = Non
     value, error = (np.array([part[i] for part in found], float) for i in (0, 1))
     ax = single(ax)
     ax.fill_between(places, value - 2 * error, value + 2 * error, color=FILL, linewidth=0, alpha=0.8)
-    for chain in alone:
-        ax.plot(places, chain, color=SOFT, linewidth=0.6)
-    ax.plot(places, value, color=INK)
+    for number, chain in enumerate(alone):
+        ax.plot(places, chain, color=SOFT, linewidth=0.6, label="each chain" if number == 0 else None)
+    ax.plot(places, value, color=INK, label="all chains, ± 2 errors")
     if truth is not None:
         ax.axhline(checks.real("truth", truth), color=INK, linestyle=(0, (2, 2)), linewidth=0.9)
     near = np.abs(alone - final.value)
     reach = max(4 * float(np.nanmedian(error)), 1.2 * float(np.nanquantile(near[np.isfinite(near)], 0.9)), 1e-3)
     ax.set(xscale="log", xlabel="draws of each chain", ylabel="log evidence")
+    ticks = [tick for tick in ROUND_NUMBERS if places[0] <= tick <= places[-1]]
+    ticks = ticks[(len(ticks) - 1) % -(-len(ticks) // MAX_TICKS) :: -(-len(ticks) // MAX_TICKS)] if ticks else []
+    ax.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
+    ax.set_xticks([], minor=True)
     ax.set_ylim(final.value - reach, final.value + reach)
-    ax.set_title(f"{final.value:.3f} ± {final.standard_error:.3f}")
+    doubted = ", not to be trusted" if result.evidence_doubts else ""
+    ax.set_title(f"log evidence {final.value:.3f} ± {final.standard_error:.3f}{doubted}")
+    ax.legend(loc="best", handlelength=1.6)
     return ax

@@ -18,6 +18,7 @@ from pseudo_extended.results.plots.style import (
     hide_unused,
     line,
     panels,
+    percent,
     plain,
     styled,
 )
@@ -91,10 +92,10 @@ def _density(ax: Any, data: Shown, i: int, prob: float, truth: float) -> None:
 
 def _legend(figure: Any, ax: Any, data: Shown) -> None:
     handles = [
-        ax.plot([], [], color=colour(k), linestyle=line(k), label=f"mode {k}: {100 * data.masses[k]:.3g} %")[0]
+        ax.plot([], [], color=colour(k), linestyle=line(k), label=f"mode {k}: {percent(data.masses[k])}")[0]
         for k in range(min(data.num_modes, NUM_COLOURS))
     ]
     if data.num_modes > NUM_COLOURS:
-        rest = 100 * data.masses[NUM_COLOURS:].sum()
-        handles += ax.plot([], [], color=colour(-1), label=f"{data.num_modes - NUM_COLOURS} more: {rest:.3g} %")
+        rest = percent(data.masses[NUM_COLOURS:].sum())
+        handles += ax.plot([], [], color=colour(-1), label=f"{data.num_modes - NUM_COLOURS} more: {rest}")
     figure.legend(handles=handles, loc="outside upper left", ncols=min(len(handles), 4), handlelength=2.4)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from pseudo_extended.results.result import Result
 
 MOST = 20
+BELOW = 0.26
+"""How far the marks of chains are below the mass of a mode, and those of Laplace and of the pilot above it."""
 
 
 @styled
@@ -29,17 +31,18 @@ def plot_modes(result: "Result", *, modes: Any = None, ax: Any = None) -> Any:
     """
     found = result.modes() if modes is None else modes
     count = min(len(found), MOST)
-    ax = single(ax, COLUMN, 0.9 + 0.24 * count)
+    ax = single(ax, COLUMN, 0.8 + 0.34 * count)
     place = np.arange(count)
     for chain in range(found.share.shape[1]):
         label = "each chain" if chain == 0 else None
-        ax.plot(found.share[:count, chain], place, "|", color=SOFT, markersize=6, label=label)
+        ax.plot(found.share[:count, chain], place + BELOW, "|", color=SOFT, markersize=6, label=label)
     if len(found) > 1 and np.any(np.isfinite(found.laplace)):
-        ax.plot(found.laplace[:count], place, "D", color=INK, fillstyle="none", markersize=3.5, label="Laplace")
+        above = place - BELOW
+        ax.plot(found.laplace[:count], above, "D", color=INK, fillstyle="none", markersize=3.5, label="Laplace")
     pilot = getattr(found, "pilot", None)
     if pilot is not None and np.sum(pilot.hits):
         share = pilot.hits[:count] / np.sum(pilot.hits)
-        ax.plot(share, place, "x", color=INK, markersize=3.5, label="ascents of the pilot")
+        ax.plot(share, place - BELOW, "x", color=INK, markersize=3.5, label="ascents of the pilot")
     error = 2 * np.nan_to_num(found.mass.standard_error[:count])
     for k in range(count):
         ax.errorbar(found.mass.value[k], k, xerr=error[k], fmt="o", color=colour(k), markersize=4, capsize=2, zorder=3)

@@ -105,6 +105,16 @@ def panels(figure: Any, rows: int, columns: int, width: float, height: float, **
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
+def percent(mass: float) -> str:
+    """A probability for a legend.
+
+    >>> percent(0.3), percent(0.004), percent(0.00012)
+    ('30.0 %', '0.4 %', '0.012 %')
+    """
+    shown = 100 * mass
+    return f"{shown:.1f} %" if shown >= 0.1 else f"{shown:.2g} %"
+
+
 def grid_shape(count: int, most: int = 3) -> tuple[int, int]:
     """Rows and columns for so many panels.
 

@@ -38,8 +38,8 @@ def plot_temperatures(result: "Result", *, ax: Any = None) -> Any:
     ax.plot(place, table["refresh_acceptance"], "s--", color=colour(0), markersize=3, label="base draws accepted")
     ax.axvline(len(table) - 1.5, color=SOFT, linewidth=0.6, linestyle=":")
     names = [f"{beta:.1g}" if beta < 0.095 else f"{beta:.2g}" for beta in table["beta"].iloc[:-1]]
-    ax.set_xticks(place, [*names, "target"])
-    ax.tick_params(axis="x", labelrotation=40)
+    shown = [*range(0, len(names) - 1, 2), len(names)]  # every second one, or they would overlap in a column
+    ax.set_xticks(place[shown], [[*names, "target"][k] for k in shown])
     ax.set(xlabel="inverse temperature β", ylabel="share or rate", ylim=(0, 1.04))
     ax.get_figure().legend(*ax.get_legend_handles_labels(), loc="outside upper left", ncols=2)
     return ax

@@ -4,14 +4,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pseudo_extended.results.modes import Modes
 from pseudo_extended.results.plots.densities import Names, limits, modes_for, shown
 from pseudo_extended.results.plots.style import (
     COLUMN,
     INK,
+    NUM_COLOURS,
     PAGE,
     SOFT,
     colour,
     panels,
+    percent,
     plain,
     styled,
 )
@@ -75,7 +78,23 @@ def plot_trace(
     for ax in axes[-1]:
         ax.set_xlabel("draw")
         ax.locator_params(axis="x", nbins=3)
+    if found is not None and num_modes > 1:
+        _legend(figure, axes[0, 0], found)
     return figure
+
+
+def _legend(figure: Any, ax: Any, modes: Modes) -> None:
+    """Colours and masses of the modes."""
+    handles = [
+        ax.plot([], [], "o", color=colour(k), markersize=3, label=f"mode {k}: {percent(modes.mass.value[k])}")[0]
+        for k in range(min(len(modes), NUM_COLOURS))
+    ]
+    rest = percent(modes.mass.value[NUM_COLOURS:].sum())
+    if len(modes) > NUM_COLOURS:
+        label = f"{len(modes) - NUM_COLOURS} more: {rest}"
+        handles += ax.plot([], [], "o", color=colour(NUM_COLOURS), markersize=3, label=label)
+    columns = min(len(handles), 4 if len(figure.axes) > 1 else 2)
+    figure.legend(handles=handles, loc="outside upper left", ncols=columns, handletextpad=0.2)
 
 
 def _points(ax: Any, values: Any, held: Any, num_modes: int) -> None:
