@@ -13,6 +13,7 @@ import pytest
 mpl.use("Agg")
 
 import pseudo_extended as pe
+from pseudo_extended.report import sections
 
 from ..unit.sentences import assert_sentence
 from .made import two_modes
@@ -136,6 +137,33 @@ class TestVerdict:
         kind, sentence = self.verdict(tmp_path, draws=800, unconstrained=apart)
         assert kind == "bad"
         assert "disagree" in sentence
+
+    def test_what_nobody_looked_for_is_said(self, tmp_path):
+        """Of one chain, of a method without temperatures, and of a run without its density."""
+        assert "There is one chain" in self.verdict(tmp_path, draws=2000, chains=1)[1]
+        kind, sentence = self.verdict(tmp_path, draws=800)
+        assert (kind, "look" in sentence) == ("good", False)
+        made = two_modes(draws=800)
+        cold = {name: value for name, value in made.statistics.items() if name not in ("beta", "index")}
+        kind, sentence = self.verdict(tmp_path, draws=800, statistics=cold)
+        assert kind == "good"
+        assert re.search(r"does not look for other modes; \d+ ascents after the run found none", sentence)
+        blind = two_modes(draws=800)
+        kind, sentence = sections.verdict(blind, blind.summary(), None)
+        assert "Modes were not looked for" in sentence
+
+    def test_a_run_that_is_stuck_in_one_mode(self, tmp_path):
+        """Chains that agree perfectly, on half of the posterior: ascents after the run find the other half."""
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(4, 800, 1, 3)) * [1.0, 0.5, 0.5] + [0.0, -3.0, 0.0]
+        flat = np.zeros((4, 800))
+        result = two_modes(
+            draws=800, particles=1, unconstrained=x, log_weights=flat[..., None],
+            statistics={"acceptance_rate": flat + 0.8, "diverging": flat > 0, "non_finite": flat > 0},
+        )  # fmt: skip
+        kind, _ = sections.verdict(result, result.summary(), result.modes())
+        assert np.max(result.summary()["r_hat"]) < 1.01
+        assert (kind, "PE501" in {message.code for message in result.warnings}) == ("bad", True)
 
     def test_a_run_that_is_still_going(self, tmp_path):
         kind, sentence = self.verdict(tmp_path, stopped="running")

@@ -84,6 +84,9 @@ def test_all_groups_of_arviz_and_posterior_predictive_by_pymc_itself(model, resu
     np.testing.assert_allclose(data["log_likelihood"]["y"].values, expected, rtol=1e-6)
     assert data["prior"]["share"].shape == (1, 7, 3)
     assert "log_weight" in data["sample_stats"]
+    found = result.loo().pointwise
+    assert list(found.index) == ["y[0]", "y[1]", "y[2]"]
+    assert np.all(found["p_loo"] > 0)
     with model, pytest.warns(UserWarning, match="Potentials"):
         predicted = pm.sample_posterior_predictive(data, random_seed=0, progressbar=False)
     assert predicted["posterior_predictive"]["y"].shape == (2, 20, 3)

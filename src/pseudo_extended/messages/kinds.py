@@ -185,7 +185,7 @@ MODE_MISSED = Kind(
     "PE501",
     "severe",
     "A mode without draws",
-    "ascents of the {found_by} ended in a mode that no chain has visited, at {where}; Laplace's approximation gives it "
+    "ascents {whose} ended in a mode that no chain has visited, at {where}; Laplace's approximation gives it "
     "a probability of {mass:.2g}. Run again with another seed and with that place among the positions of init.",
 )
 MODE_LATE = Kind(

@@ -49,7 +49,7 @@ def report(
     checks.choice("check", check, (True, False))
     checks.instance("title", title, str, "a string")
     modes, table = result._shown_modes(), result.summary()
-    kind, sentence = sections.verdict(result, table)
+    kind, sentence = sections.verdict(result, table, modes)
     findings, why_not = _check(result) if check else (None, "The model was not checked.")
     parts = {
         "Modes": sections.modes_section(result, modes),

@@ -11,6 +11,8 @@ from pseudo_extended.results.plots.style import FILL, INK, SOFT, STYLE, matplotl
 if TYPE_CHECKING:
     from pseudo_extended.results.result import Result
 
+PIXELS = 130
+"""For an inch of a picture: its letters are then about as large as those of the page."""
 THEMED = {INK: "currentColor", FILL: "var(--fill)", SOFT: "var(--soft)"}
 
 
@@ -76,15 +78,19 @@ def draw(picture: Picture, result: "Result", **options: Any) -> str | None:
         except ValueError:  # no temperatures, evidence or pilot: a sentence for who asks, and no picture here
             return None
         figure = drawn if hasattr(drawn, "savefig") else drawn.get_figure()
+        width = round(PIXELS * figure.get_figwidth())
         text = io.StringIO()
         figure.savefig(text, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
         pyplot.close(figure)
-    return themed(text.getvalue())
+    return themed(text.getvalue(), width)
 
 
-def themed(svg: str) -> str:
-    """An SVG document as a part of a page: without its head, and with the page's colours for ink and fill."""
-    svg = svg[svg.index("<svg") :]
+def themed(svg: str, width: int) -> str:
+    """An SVG document as a part of a page: without its head, in the page's colours, and at most so many pixels wide.
+
+    Larger, its letters would be larger than those of the page.
+    """
+    svg = svg[svg.index("<svg") :].replace("<svg", f'<svg style="max-width:{width}px"', 1)
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     for colour, variable in THEMED.items():
         svg = svg.replace(colour, variable)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from pseudo_extended.messages import KINDS
 from pseudo_extended.report.pictures import PICTURES, Picture, draw
 from pseudo_extended.results.markup import number
 from pseudo_extended.results.modes import Modes
@@ -24,6 +25,7 @@ NUM_POINTS = 1500
 NUM_COORDINATES = 40
 """Draws and coordinates in the interactive picture."""
 MAX_ROWS = 1000
+HOW_ENDED = {"enough": "when its estimates were good enough", "running": "not yet"}
 CITATION = """@inproceedings{nemeth2019pseudo,
   title     = {Pseudo-Extended {M}arkov chain {M}onte {C}arlo},
   author    = {Nemeth, Christopher and Lindsten, Fredrik and Filippone, Maurizio and Hensman, James},
@@ -32,24 +34,43 @@ CITATION = """@inproceedings{nemeth2019pseudo,
 }"""
 
 
-def verdict(result: "Result", table: pd.DataFrame) -> tuple[str, str]:
-    """A class and a sentence: whether the numbers can be used."""
-    worst, fewest = (float(values) for values in (np.max(table["r_hat"]), np.min(table["ess"])))
+def verdict(result: "Result", table: pd.DataFrame, modes: Modes | None) -> tuple[str, str]:
+    """A class and a few sentences: whether the numbers can be used, and what nobody has looked for."""
+    worst, fewest = float(np.max(table["r_hat"])), float(np.min(table["ess"]))
     so_far = f"The run is still going: {result.num_draws * result.thinned} draws of each chain so far. "
     lead = so_far if result.stopped == "running" else ""
-    measured = f"the largest R-hat is {worst:.3f} and the smallest effective sample size {fewest:,.0f}"
+    mixing = f"the largest R-hat is {worst:.3f}" if np.isfinite(worst) else "R-hat is not known"
+    measured = f"{mixing} and the smallest effective sample size {fewest:,.0f}"
     if not np.isfinite(fewest) or not np.isfinite(table["mean"]).all():
         return "bad", f"{lead}These numbers cannot be used: some could not be estimated; see the diagnostics below."
     if worst > 1.1:
         return "bad", f"{lead}These numbers cannot be used yet: the chains disagree, {measured}."
-    severities = [getattr(sentence, "severity", "warning") for sentence in result.warnings]
-    if "severe" in severities:
-        return "bad", f"{lead}These numbers cannot be used yet: there is a severe warning below; {measured}."
-    count = len(severities)
+    severe = [message for message in result.warnings if message.severity == "severe"]
+    if severe:
+        named = ", ".join(dict.fromkeys(f"{KINDS[each.code].title.lower()} ({each.code})" for each in severe))
+        return "bad", f"{lead}These numbers cannot be used yet, for what is said below: {named}; {measured}."
+    count = len(result.warnings)
     if count:
         warned = "is one warning" if count == 1 else f"are {count} warnings"
-        return "doubt", f"{lead}These numbers can be used with care: there {warned} below; {measured}."
-    return "good", f"{lead}Nothing suspicious was found: {measured}."
+        said = f"{lead}These numbers can be used with care: there {warned} below; {measured}."
+        return "doubt", f"{said}{_not_looked_for(result, modes)}"
+    return "good", f"{lead}Nothing suspicious was found: {measured}.{_not_looked_for(result, modes)}"
+
+
+def _not_looked_for(result: "Result", modes: Modes | None) -> str:
+    """What diagnostics of the draws cannot have seen."""
+    said = ""
+    if modes is None:
+        said = " Modes were not looked for, which needs the density."
+    elif result.pilot is None and "beta" not in result.statistics:
+        looked = modes.second_look
+        said = " Nobody has looked for other modes than those that the chains have met."
+        if looked is not None:
+            ascents = f"{looked.unseen.num_ascents} ascents after the run"
+            said = f" The method does not look for other modes; {ascents} found none without draws."
+    if result.num_chains == 1:
+        said += " There is one chain, so nothing shows whether others would agree with it."
+    return said
 
 
 def facts(result: "Result", modes: Modes | None) -> str:
@@ -91,7 +112,9 @@ def data_table(table: pd.DataFrame, name: str, swatches: bool = False) -> str:
 
 
 def _shown(column: Any, value: Any) -> str:
-    """A number of a table; sizes without an exponent."""
+    """A number of a table; sizes without an exponent, and R-hat with as many digits as its limit has."""
+    if column == "r_hat" and np.isfinite(value):
+        return f"{value:.3f}"
     return f"{value:,.0f}" if column == "ess" and np.isfinite(value) else number(value)
 
 
@@ -99,15 +122,21 @@ def modes_section(result: "Result", modes: Modes | None) -> str:
     """Which modes there are, and what they weigh."""
     if modes is None:
         return "<p>Modes were not looked for: that needs the target's density.</p>"
+    missed = "".join(
+        f'<p class="note">Without draws: a mode at {escape(each.where())}, in which ascents ended. Laplace\'s '
+        f"approximation gives it a probability of {each.mass:.2g}.</p>"
+        for each in modes.missed
+    )
     if len(modes) == 1:
-        return "<p>One mode: no valley of the density separates the draws.</p>"
+        return f"<p>The draws are in one mode: no valley of the density separates them.</p>{missed}"
     columns = [name for name in modes.table().columns if name not in modes.mean.columns]
     table = pd.DataFrame(modes.table(), columns=[*columns, *modes._telling_coordinates(6)])
-    crossings = ", ".join(str(count) for count in modes.crossings)
+    crossings = f"Each chain went from mode to mode {', '.join(str(count) for count in modes.crossings)} times."
+    if not np.any(modes.crossings):
+        crossings = "No chain went from one mode to another."
     masses = Picture("masses", "Masses with two standard errors; a tick for each chain alone.", plot_modes, False)
     found = draw(masses, result, modes=modes)
-    said = f"<p>Each chain went from mode to mode {crossings} times.</p>"
-    return said + data_table(table, "modes-table", swatches=True) + figure(masses, found)
+    return f"<p>{crossings}</p>" + missed + data_table(table, "modes-table", swatches=True) + figure(masses, found)
 
 
 def figure(picture: Picture, svg: str | None) -> str:
@@ -194,7 +223,7 @@ def settings_section(result: "Result") -> str:
     shown = {"method": result.method, "seed": str(result.seed)}
     shown |= {f"seconds to {name}": f"{seconds:.1f}" for name, seconds in result.seconds.items()}
     if result.stopped is not None:
-        shown["ended"] = result.stopped
+        shown["ended"] = HOW_ENDED.get(result.stopped, result.stopped)
     if result.store is not None:
         shown["store"] = result.store
     shown["before the run"] = "\n".join(result.notes) or "nothing to tell"

@@ -110,7 +110,7 @@ def leave_one_out(result: "Result", var_names: str | list[str] | None = None) ->
             "loo needs a finite log likelihood of every observation at every point with weight; it is not finite at "
             f"{np.sum(~np.isfinite(columns).all(axis=1))} of {len(columns)} points."
         )
-    kish = float(np.exp(-logsumexp(2 * log_weight)))
+    kish = float(np.exp(-_log_sum(2 * log_weight)))
     size = min(kish, float(np.mean(estimates.mean(result.unconstrained, result.weights).ess)) / thin)
     tail = int(min(0.2 * kish, 3 * kish / np.sqrt(max(size, 1.0))))
     rows = [_of_observation(log_weight, column, tail) for column in columns.T]
@@ -197,7 +197,7 @@ def smooth(log_ratio: Float[np.ndarray, " point"], tail: int) -> Smoothed:
             log_ratio[largest] = np.minimum(np.log(quantiles + np.exp(cutoff)), 0.0)
         else:  # all of the largest are one value: nothing is heavy about them
             shape = -np.inf
-    return Smoothed(log_ratio - logsumexp(log_ratio), shape)
+    return Smoothed(log_ratio - _log_sum(log_ratio), shape)
 
 
 def _of_observation(
@@ -205,8 +205,8 @@ def _of_observation(
 ) -> tuple[float, float, float]:
     """Its log predictive density without itself, what it adds to its own prediction, and Pareto's k."""
     smoothed = smooth(log_weight - log_likelihood, tail)
-    without = float(logsumexp(smoothed.log_weight + log_likelihood))
-    return without, float(logsumexp(log_weight + log_likelihood)) - without, smoothed.shape
+    without = _log_sum(smoothed.log_weight + log_likelihood)
+    return without, _log_sum(log_weight + log_likelihood) - without, smoothed.shape
 
 
 @in_double_precision
@@ -286,3 +286,7 @@ def _stack(elpd: Float[np.ndarray, "model observation"]) -> Float[np.ndarray, " 
         part = weight[:, None] * density
         weight = np.mean(part / part.sum(axis=0), axis=1)
     return weight
+
+
+def _log_sum(values: Float[np.ndarray, " point"]) -> float:
+    return float(np.asarray(logsumexp(values)))

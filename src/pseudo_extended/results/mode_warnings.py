@@ -51,7 +51,12 @@ def _unseen(search: Search | None, by: str) -> list[Message]:
 
 def _missed(missed: Sequence[Missed]) -> list[Message]:
     return [
-        kinds.MODE_MISSED(where=each.where(), found_by=each.found_by, mass=each.mass) for each in missed[:NUM_NAMED]
+        kinds.MODE_MISSED(
+            where=each.where(),
+            whose="of the pilot" if each.found_by == "pilot" else "after the run",
+            mass=each.mass,
+        )
+        for each in missed[:NUM_NAMED]
     ]
 
 

@@ -54,7 +54,7 @@ def plot_modes(result: "Result", *, modes: Any = None, ax: Any = None) -> Any:
             fontsize=7,
         )
     ax.set_yticks(place, [f"mode {k}" for k in place])
-    ax.set(xlabel="probability", xlim=(0, None), ylim=(count - 0.4, -0.6))
+    ax.set(xlabel="probability", xlim=(0, min(ax.get_xlim()[1], 1.03)), ylim=(count - 0.4, -0.6))
     if len(found) > count:
         ax.set_title(f"the heaviest {count} of {len(found)} modes")
     ax.get_figure().legend(*ax.get_legend_handles_labels(), loc="outside upper left", ncols=3, handletextpad=0.3)
