@@ -43,7 +43,11 @@ class Proposals:
         away = np.sqrt(np.mean((middle - self.x.mean(axis=0)) ** 2))
         spread = np.maximum(high - low, away + 1e-2 * np.abs(middle) + 1e-2)
         scales = spread * 10 ** self.rng.uniform(-0.5, 0.5, size=(number, 1))
-        return self.within_bounds(self._around(np.concatenate([self.x, middle[None]]), scales))
+        points = self._around(np.concatenate([self.x, middle[None]]), scales)
+        if len(found):
+            mirrored = self._mirrored(found, number // 4)
+            points[: len(mirrored)] = mirrored
+        return self.within_bounds(points)
 
     def beside(self, modes: Modes, number: int) -> Float[np.ndarray, "start d"]:
         """Some standard deviations beside the modes, those with few hits above all: whether an ascent comes back."""
@@ -120,9 +124,26 @@ class Proposals:
         """At random, none twice."""
         return points[self.rng.permutation(len(points))[:number]]
 
+    def _mirrored(self, found: Float[np.ndarray, "mode d"], number: int) -> Float[np.ndarray, "start d"]:
+        """On the lines from the starts' middle, or from zero, through what was found, mostly on the other side.
+
+        In a hundred dimensions a random direction is at right angles to every mode; these are the ones that are known.
+        """
+        centre = np.where(self.rng.uniform(size=(number, 1)) < 0.5, self.x.mean(axis=0), 0.0)
+        far = 10 ** self.rng.uniform(-0.5, 0.5, (number, 1)) * np.where(np.arange(number) % 4 == 3, 1.0, -1.0)[:, None]
+        return centre + far * (found[self.rng.integers(len(found), size=number)] - centre)
+
     def _around(self, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
+        """At these scales, every other one with a shift that all coordinates share.
+
+        Otherwise the mean of many coordinates would be the same in all starts, and coordinates that play like parts in
+        a model, such as the effects of groups, are often large or small together.
+        """
         chosen = centres[self.rng.integers(len(centres), size=len(scales))]
-        return chosen + scales * self.rng.normal(size=chosen.shape)
+        noise = self.rng.normal(size=chosen.shape)
+        share = np.where(np.arange(len(scales)) % 2 == 0, self.rng.uniform(size=len(scales)), 0.0)[:, None]
+        noise = np.sqrt(share) * self.rng.normal(size=(len(scales), 1)) + np.sqrt(1 - share) * noise
+        return chosen + scales * noise
 
 
 def two_sided(target: Target) -> Bool[np.ndarray, " d"]:
