@@ -12,7 +12,7 @@ JOBS ?= 2
 PYTEST = $(BIN)/python -m pytest --quiet --numprocesses $(JOBS) --dist loadgroup
 TYPED = PYTHONPATH=tests $(PYTEST) --jaxtyping-packages=pseudo_extended,runtime_types.check
 
-.PHONY: coverage demo docs test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev net soak benchmark benchmark-engine compare clean
+.PHONY: coverage demo docs doctests pictures test test-all test-versions lint types layers unit runs typed-tests proofs install install-dev install-docs net soak benchmark benchmark-engine compare clean
 
 demo: install ## Sample the paper's two illustrations; writes output/demo.png
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,7 @@ test-versions: ## The unit tests and those of the adapters under every other Pyt
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
+install-docs: $(VENV)/.installed-docs
 
 $(VENV)/bin/python:
 	@echo "== making $(VENV) with $$($(PYTHON) --version)"
@@ -51,6 +52,11 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml $(CONSTRAINTS)
 $(VENV)/.installed-dev: $(VENV)/.installed reproduction/pyproject.toml
 	@echo "== installing the tools of the tests, and PyMC and NumPyro (about a minute and a half)"
 	$(PIP) --editable '.[dev]' --editable ./reproduction
+	@touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	@echo "== installing the tools of the site (about half a minute)"
+	$(PIP) --editable '.[docs]'
 	@touch $@
 
 lint: install-dev
@@ -74,8 +80,18 @@ COVERAGE = $(shell $(BIN)/python -c 'import sys; print("--cov=pseudo_extended --
 coverage: COVERAGE = --cov=pseudo_extended --cov-report=term:skip-covered
 coverage: unit ## The unit tests, and which lines they do not reach
 
-docs: install-dev ## Execute every example in the README, the docs and the docstrings
+doctests: install-dev ## Execute every example in the README, the docs and the docstrings
 	$(QUICK) $(PYTEST) -m "not slow" README.md docs src
+
+SITE = output/site
+docs: install-docs ## Build the site into output/site; a warning, or a link that leads nowhere, is an error
+	rm -rf $(SITE)
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet -d output/.doctrees docs $(SITE)
+	$(BIN)/python tools/check_site.py $(SITE)
+
+pictures: install-dev ## Draw the pictures of the site again, from real runs
+	$(BIN)/python tools/pictures.py docs/pictures
+	$(BIN)/python tools/site_pictures.py docs/pictures
 
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
 	COVERAGE_CORE=sysmon $(QUICK) $(PYTEST) $(COVERAGE) -m "not slow" --durations 12 README.md docs tools tests/execution reproduction tests/models tests/doors tests/unit tests/fuzz src

@@ -1,11 +1,10 @@
-"""The site: Sphinx with MyST, for `make docs`. Everything is local: MathML for mathematics, no fonts or scripts from elsewhere.
+"""The site: Sphinx with MyST, for `make docs`. Mathematics is MathML; no font or script comes from elsewhere.
 
 Pages of the repository that live outside of `docs` (the changelog, the gallery, …) are shown by stubs; see INCLUDED.
 """
 
 import os
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ NAME = "pseudo_extended"
 
 project = "pseudo-extended"
 author = "The pseudo-extended developers"
-copyright = "the pseudo-extended developers, Apache-2.0"  # noqa: A001
-release = re.search('"(.*)"', (ROOT / "src" / NAME / "version.py").read_text())[1]  # pyright: ignore
-version = release
+copyright = "the pseudo-extended developers, Apache-2.0"
+release = version = (ROOT / "src" / NAME / "version.py").read_text().split('"')[-2]
 
 extensions = [
     "myst_parser",
@@ -76,6 +74,7 @@ html_sidebars = {"index": []}
 INCLUDED = {
     "reference/changelog": "CHANGELOG.md",
     "contributing": "CONTRIBUTING.md",
+    "releasing": "RELEASING.md",
     "howto/gallery": "examples/gallery/README.md",
     "benchmark/costs": "benchmarks/README.md",
     "reproduction/command": "reproduction/README.md",
@@ -87,8 +86,6 @@ LINK = re.compile(r"\]\((?!\w+:)([^)#\s]*)(#[^)\s]*)?\)")
 
 def show_page(app: Any, docname: str, content: list[str]) -> None:
     """Put a file of the repository in the place of its stub, and turn links so that they hold on the site."""
-    if docname.startswith("reproduction/README"):
-        content[0] = content[0].replace("](records.jsonl.xz)", "](records.jsonl.xz)")
     home = ROOT / "docs" / f"{docname}.md"
     written_in = home
     if docname in INCLUDED:
@@ -107,6 +104,18 @@ def show_page(app: Any, docname: str, content: list[str]) -> None:
         return f"]({os.path.relpath(aim, home.parent)}{anchor})"
 
     content[0] = LINK.sub(turned, content[0])
+    if re.match(r"reproduction/(?!README|command)", docname):  # tables that a command writes: linked, but in no menu
+        content[0] = "---\norphan: true\n---\n" + content[0]
+
+
+def mend_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep bars, as in p(β = 1 | x), from looking like a substitution of reStructuredText."""
+    code = False
+    for number, line in enumerate(lines):
+        code = line.lstrip().startswith(">>>") or (code and bool(line.strip()))
+        if not code:
+            parts = re.split(r"(`[^`]*`)", line)
+            lines[number] = "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
 
 
 def link_names(app: Any, doctree: Any, docname: str) -> None:
@@ -118,10 +127,11 @@ def link_names(app: Any, doctree: Any, docname: str) -> None:
         called = re.match(r"(pe|result)\.([A-Za-z_][\w.]*)", literal.astext())
         if called is None or isinstance(literal.parent, nodes.reference):
             continue
-        name = f"{NAME}.Result.{called[2]}" if called[1] == "result" else f"{NAME}.{called[2]}"
-        if name not in objects:
+        inside = ("Result",) if called[1] == "result" else ("", "bases")
+        names = [".".join(filter(None, (NAME, part, called[2]))) for part in inside]
+        found = next((objects[name] for name in names if name in objects), None)
+        if found is None:
             continue
-        found = objects[name]
         uri = app.builder.get_relative_uri(docname, found.docname) + f"#{found.node_id}"
         link = nodes.reference("", "", internal=True, refuri=uri, classes=["name"])
         literal.replace_self(link)
@@ -142,6 +152,7 @@ def write_mathml(translator: Any, node: Any) -> None:
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("source-read", show_page)
+    app.connect("autodoc-process-docstring", mend_docstring)
     app.connect("doctree-resolved", link_names)
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
