@@ -11,12 +11,15 @@ import jax
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
+from site_pictures import save_small
 
 import pseudo_extended as pe
 
 MEANS = np.array([[-4.0, 0.0, 1.0], [3.0, 1.0, 0.0], [4.0, -5.0, 0.0]])
 SCALES = np.array([[0.5, 0.5, 1.0], [1.0, 1.0, 0.4], [0.8, 0.6, 1.0]])
 MASSES = np.array([0.3, 0.5, 0.2])
+SHORT = 120
+"""Draws of which every one is drawn; more would be a black bar, and a large file."""
 KINDS = ("corner", "marginals", "trace", "journey", "temperatures", "pilot", "weights", "modes", "evidence")
 
 
@@ -51,15 +54,14 @@ def eggbox(draws: int) -> pe.Result:
 def make(directory: Path, draws: int = 1000) -> list[Path]:
     """All pictures, and their paths."""
     mpl.use("Agg")
-    result, many = three_modes(draws), eggbox(draws)
-    drawn = {kind: getattr(result, f"plot_{kind}")() for kind in KINDS}
+    result, many, short = three_modes(draws), eggbox(draws), three_modes(SHORT)
+    drawn = {kind: getattr(short if kind in ("journey", "trace") else result, f"plot_{kind}")() for kind in KINDS}
     drawn["comparison"] = pe.plots.comparison({"all draws": result, "mode 0 alone": result.at(0)})
     drawn["eggbox"] = many.plot_corner()
     paths = []
     for name, plot in drawn.items():
         figure = plot if hasattr(plot, "savefig") else plot.get_figure()
-        paths.append(directory / f"{name}.png")
-        figure.savefig(paths[-1], dpi=130)
+        paths.append(save_small(figure, directory / f"{name}.png"))
     return paths
 
 

@@ -31,13 +31,13 @@ def ship(position: Any) -> Any:
 
 
 def two_normals(x: Any) -> Any:
-    """A third of the mass at -4, two thirds at 4."""
-    return jnp.logaddexp(jnp.log(1.0) - 0.5 * jnp.sum((x + 4) ** 2), jnp.log(2.0) - 0.5 * jnp.sum((x - 4) ** 2))
+    """A third of the mass at -6, two thirds at 6."""
+    return jnp.logaddexp(jnp.log(1.0) - 0.5 * jnp.sum((x + 6) ** 2), jnp.log(2.0) - 0.5 * jnp.sum((x - 6) ** 2))
 
 
 def density(x: np.ndarray) -> np.ndarray:
     """The density of `two_normals`, normalised."""
-    return (np.exp(-0.5 * (x + 4) ** 2) + 2 * np.exp(-0.5 * (x - 4) ** 2)) / (3 * np.sqrt(2 * np.pi))
+    return (np.exp(-0.5 * (x + 6) ** 2) + 2 * np.exp(-0.5 * (x - 6) ** 2)) / (3 * np.sqrt(2 * np.pi))
 
 
 def ship_results(draws: int) -> tuple[pe.Result, pe.Result]:
@@ -51,11 +51,11 @@ def ship_results(draws: int) -> tuple[pe.Result, pe.Result]:
 def draw_valley(draws: int) -> Figure:
     """The density, and the histogram of NUTS."""
     stuck = pe.sample(
-        two_normals, np.full(1, 4.0), method=pe.Plain(pe.NUTS()), draws=draws, warmup=300, seed=1, progress=False
+        two_normals, np.full(1, 6.0), method=pe.Plain(pe.NUTS()), draws=draws, warmup=300, seed=1, progress=False
     )
-    x = np.linspace(-8, 8, 400)
+    x = np.linspace(-10, 10, 400)
     figure, ax = plt.subplots(figsize=(4.6, 1.9), layout="constrained")
-    ax.hist(stuck.points.ravel(), bins=np.linspace(-8, 8, 65), density=True, color=STUCK, alpha=0.45, label="NUTS")
+    ax.hist(stuck.points.ravel(), bins=np.linspace(-10, 10, 81), density=True, color=STUCK, alpha=0.45, label="NUTS")
     ax.plot(x, density(x), color=TRUTH, label="the density")
     tempered = density(x) ** 0.1
     ax.plot(x, tempered / (tempered.sum() * (x[1] - x[0])), color=OURS, linestyle="--", label="tempered, β = 0.1")
@@ -66,33 +66,33 @@ def draw_valley(draws: int) -> Figure:
 
 def draw_extended(_: int) -> Figure:
     """Ten draws of the paper's method with four pseudo-samples."""
-    method = pe.PseudoExtended(pe.Fixed(0.08), pe.HMC(6), num_particles=4)
+    method = pe.PseudoExtended(pe.Fixed(0.05), pe.HMC(6), num_particles=4)
     result = pe.sample(
-        two_normals, np.full(1, 4.0), method=method, draws=10, warmup=300, thin=8, chains=1, seed=3, progress=False
+        two_normals, np.full(1, 6.0), method=method, draws=10, warmup=300, thin=8, chains=1, seed=3, progress=False
     )
     points, weights = result.points[0, :, :, 0], result.weights[0]
-    x = np.linspace(-9, 9, 400)
+    x = np.linspace(-12, 12, 400)
     figure, ax = plt.subplots(figsize=(4.6, 2.4), layout="constrained")
     ax.fill_between(x, 10.4, 10.4 + 6 * density(x), color=SOFT, alpha=0.5, linewidth=0)
     for draw, (row, weight) in enumerate(zip(points, weights, strict=True)):
         ax.axhline(draw, color=SOFT, linewidth=0.4, zorder=0)
         ax.scatter(row, np.full(4, draw), s=3 + 55 * weight, color=OURS, alpha=0.8, linewidths=0)
-    ax.set(xlabel="x", ylabel="draw", xlim=(-9, 9), ylim=(-0.6, 13))
+    ax.set(xlabel="x", ylabel="draw", xlim=(-12, 12), ylim=(-0.6, 13))
     ax.set_yticks([0, 5, 9])
     return figure
 
 
 def draw_travel(_: int) -> Figure:
     """Temperatures of four pseudo-samples of the default, on its path from a broad normal."""
-    target = pe.Target(two_normals, np.zeros(1), base=pe.Normal(0.0, 6.0))
+    target = pe.Target(two_normals, np.zeros(1), base=pe.Normal(0.0, 20.0))
     method = pe.AdaptivePseudoExtended(4, base="target")
-    result = pe.sample(target, method=method, draws=120, chains=1, seed=1, progress=False)
+    result = pe.sample(target, method=method, draws=50, chains=1, seed=1, progress=False)
     beta, carrier = result.statistics["beta"][0], result.statistics["index"][0]
     figure, ax = plt.subplots(figsize=(4.6, 2.0), layout="constrained")
     for particle, colour in enumerate((OURS, STUCK, "#8e6c00", "#6a4c93")):
-        ax.plot(beta[:, particle], color=colour, linewidth=0.9)
+        ax.plot(beta[:, particle], color=colour, linewidth=1.0)
         held = carrier == particle
-        ax.scatter(np.flatnonzero(held), np.full(held.sum(), 1.06), s=4, marker="s", color=colour, linewidths=0)
+        ax.scatter(np.flatnonzero(held), np.full(held.sum(), 1.06), s=9, marker="s", color=colour, linewidths=0)
     ax.set(xlabel="draw", ylabel="β", ylim=(-0.04, 1.1), yticks=[0, 0.5, 1])
     return figure
 

@@ -19,6 +19,8 @@ def test_every_picture_of_a_page_is_there():
 @pytest.mark.slow
 def test_the_tool_makes_them(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS.parent / "tools"))
-    from pictures import make
+    import pictures
+    import site_pictures
 
-    assert {path.name for path in make(tmp_path, draws=200)} == SHOWN
+    made = [*pictures.make(tmp_path, draws=200), *site_pictures.make(tmp_path, draws=200)]
+    assert {path.name for path in made} == SHOWN
