@@ -86,7 +86,7 @@ doctests: install-dev ## Execute every example in the README, the docs and the d
 SITE = output/site
 docs: install-docs ## Build the site into output/site; a warning, or a link that leads nowhere, is an error
 	rm -rf $(SITE)
-	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --quiet -d output/.doctrees docs $(SITE)
+	$(BIN)/python -m sphinx --builder html --fail-on-warning --keep-going --fresh-env --quiet -d output/.doctrees docs $(SITE)
 	$(BIN)/python tools/check_site.py $(SITE)
 
 pictures: install-dev ## Draw the pictures of the site again, from real runs

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
-from site_pictures import save_small
 
 import pseudo_extended as pe
+from site_pictures import save_small
 
 MEANS = np.array([[-4.0, 0.0, 1.0], [3.0, 1.0, 0.0], [4.0, -5.0, 0.0]])
 SCALES = np.array([[0.5, 0.5, 1.0], [1.0, 1.0, 0.4], [0.8, 0.6, 1.0]])
