@@ -118,10 +118,13 @@ def mend_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines
             lines[number] = "".join(part if part.startswith("`") else part.replace("|", "\\|") for part in parts)
 
 
-def link_names(app: Any, doctree: Any, docname: str) -> None:
-    """Link `pe.name` and `result.name` in the text to the reference."""
+def finish_page(app: Any, doctree: Any, docname: str) -> None:
+    """Link `pe.name` and `result.name` in the text to the reference; drop the empty line that ends a doctest."""
     from docutils import nodes
 
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext().rstrip()
+        block.rawsource, block[:] = text, [nodes.Text(text)]
     objects = app.env.domains.python_domain.objects
     for literal in list(doctree.findall(nodes.literal)):
         called = re.match(r"(pe|result)\.([A-Za-z_][\w.]*)", literal.astext())
@@ -153,6 +156,6 @@ def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("source-read", show_page)
     app.connect("autodoc-process-docstring", mend_docstring)
-    app.connect("doctree-resolved", link_names)
+    app.connect("doctree-resolved", finish_page)
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -21,7 +21,7 @@ import pseudo_extended as pe
 OURS, STUCK, TRUTH, SOFT = "#1f6f8b", "#c0392b", "#444444", "#bbbbbb"
 BEACONS = np.array([[-3.0, 0.0], [0.0, 0.2], [3.0, 0.1]])
 MEASURED, NOISE = np.array([4.5, 2.0, 2.9]), 0.2
-STYLE = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 130}
+STYLE: dict[Any, Any] = {"font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "figure.dpi": 130}
 
 
 def ship(position: Any) -> Any:
@@ -55,7 +55,7 @@ def draw_valley(draws: int) -> Figure:
     )
     x = np.linspace(-10, 10, 400)
     figure, ax = plt.subplots(figsize=(4.6, 1.9), layout="constrained")
-    ax.hist(stuck.points.ravel(), bins=np.linspace(-10, 10, 81), density=True, color=STUCK, alpha=0.45, label="NUTS")
+    ax.hist(stuck.points.ravel(), bins=np.linspace(-10, 10, 81).tolist(), density=True, color=STUCK, alpha=0.45, label="NUTS")
     ax.plot(x, density(x), color=TRUTH, label="the density")
     tempered = density(x) ** 0.1
     ax.plot(x, tempered / (tempered.sum() * (x[1] - x[0])), color=OURS, linestyle="--", label="tempered, β = 0.1")
@@ -109,7 +109,7 @@ def draw_nuts(ours: pe.Result, stuck: pe.Result) -> Figure:
     return figure
 
 
-def save_small(figure: Any, path: Path, dpi: int = 130, colours: int = 48) -> Path:
+def save_small(figure: Any, path: Path, dpi: int = 130, colours: int = 16) -> Path:
     """A PNG with few colours."""
     drawn = BytesIO()
     figure.savefig(drawn, dpi=dpi)

@@ -129,7 +129,8 @@ def test_every_page_is_in_a_menu():
         for _, kind, body in FENCE.findall(page.read_text()):
             if kind.startswith("{toctree}"):
                 entries = [line for line in body.splitlines() if line.strip() and not line.startswith(":")]
-                listed |= {(page.parent / f"{entry}.md").resolve() for entry in entries}
+                names = [re.sub(r".*<(.*)>", r"\1", entry) for entry in entries]
+                listed |= {(page.parent / f"{name}.md").resolve() for name in names}
     tables = {path for path in (DOCS / "reproduction").glob("*.md") if path.stem not in ("README", "command")}
     assert {path.resolve() for path in DOCS.rglob("*.md")} - listed - tables == {DOCS / "index.md"}
 
