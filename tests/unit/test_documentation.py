@@ -20,7 +20,16 @@ SETTINGS = {"plots.COLUMN", "plots.PAGE", "plots.STYLE"}
 NOT_RUN = {
     *("from_stan", "problems.HorseshoeProblem", "problems.TransfectionProblem", "problems.cancer", "problems.mrna"),
     *("problems.load_boltzmann", "problems.load_mean_field", "StoreInUseError", "StoreVersionError", "StoreWriteError"),
-    *("Comparison", "Sensitivity", "Calibration", "plots.pilot", "plots.journey", "plots.temperatures"),
+    *(
+        "Comparison",
+        "LeaveOneOut",
+        "PredictiveComparison",
+        "Sensitivity",
+        "Calibration",
+        "plots.pilot",
+        "plots.journey",
+        "plots.temperatures",
+    ),
     *("plots.modes", "plots.evidence", "methods.AbstractPreparedMethod", "methods.Prepared"),
 }
 """An example of these needs a compiler, data, a fault or minutes; the page says in words how to use them."""
