@@ -55,7 +55,14 @@ def draw_valley(draws: int) -> Figure:
     )
     x = np.linspace(-10, 10, 400)
     figure, ax = plt.subplots(figsize=(4.6, 1.9), layout="constrained")
-    ax.hist(stuck.points.ravel(), bins=np.linspace(-10, 10, 81).tolist(), density=True, color=STUCK, alpha=0.45, label="NUTS")
+    ax.hist(
+        stuck.points.ravel(),
+        bins=np.linspace(-10, 10, 81).tolist(),
+        density=True,
+        color=STUCK,
+        alpha=0.45,
+        label="NUTS",
+    )
     ax.plot(x, density(x), color=TRUTH, label="the density")
     tempered = density(x) ** 0.1
     ax.plot(x, tempered / (tempered.sum() * (x[1] - x[0])), color=OURS, linestyle="--", label="tempered, β = 0.1")
