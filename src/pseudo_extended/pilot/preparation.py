@@ -197,8 +197,6 @@ class _Learning:
 
     def _list(self, modes: Modes, broad: Pilot | None) -> Pilot | None:
         """Anneal from normals at the modes, if they can be listed."""
-        if not self.preparation.kernel.uses_gradient:
-            return None
         base = mode_base(modes, broad_base(modes), MAX_MODES)
         if why_not := choice.why_not_listed(modes, base, broad):
             if broad is not None:
