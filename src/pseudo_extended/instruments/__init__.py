@@ -7,4 +7,5 @@ from pseudo_extended.instruments.ladder import Fixed as Fixed
 from pseudo_extended.instruments.ladder import Ladder as Ladder
 from pseudo_extended.instruments.per_particle import PerParticle as PerParticle
 from pseudo_extended.instruments.stratified import Stratified as Stratified
+from pseudo_extended.instruments.temperatures import Temperatures as Temperatures
 from pseudo_extended.instruments.tempered import Tempered as Tempered

@@ -7,6 +7,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
+from pseudo_extended.instruments.temperatures import Temperatures
 from pseudo_extended.target import PathPoint, Target
 from pseudo_extended.target.path import tempered_terms as tempered_terms
 
@@ -47,6 +48,13 @@ class AbstractInstrument(eqx.Module):
         """The inverse temperature of each pseudo-sample; nan where it has none, as by default."""
         del auxiliary
         return jnp.full(num_particles, jnp.nan)
+
+    def temperatures(self) -> Temperatures | None:
+        """Return the range or the rungs of β, for a method that draws the temperatures by itself.
+
+        None, as by default, says that they cannot be drawn so.
+        """
+        return None
 
 
 class AbstractStaticInstrument(AbstractInstrument):

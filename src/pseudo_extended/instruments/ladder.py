@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
 from pseudo_extended.instruments.abstract import AbstractStaticInstrument, Terms, refuse_improper, tempered_terms
+from pseudo_extended.instruments.temperatures import Temperatures
 from pseudo_extended.target import PathPoint, Target
 
 
@@ -31,6 +32,11 @@ class Fixed(AbstractStaticInstrument):
         """The one β, N times."""
         del auxiliary
         return jnp.full(num_particles, self.beta)
+
+    def temperatures(self) -> Temperatures:
+        """Return the one rung, which all pseudo-samples share."""
+        beta = float(self.beta)
+        return Temperatures(beta, beta, self.beta[None], np.zeros(1))
 
     def terms(
         self, target: Target, x: Float[Array, "particle d"], path: PathPoint, auxiliary: Float[Array, " auxiliary"]
@@ -77,6 +83,10 @@ class Ladder(AbstractStaticInstrument):
         """The rungs of the ladder, one for each pseudo-sample."""
         del num_particles, auxiliary
         return jnp.asarray(self.rungs)
+
+    def temperatures(self) -> Temperatures:
+        """Return the rungs, one for each pseudo-sample."""
+        return Temperatures(float(self.rungs[0]), float(self.rungs[-1]), self.rungs, self.log_g)
 
     def terms(
         self, target: Target, x: Float[Array, "particle d"], path: PathPoint, auxiliary: Float[Array, " auxiliary"]

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.instruments.abstract import AbstractInstrument, Terms, refuse_improper, tempered_terms
+from pseudo_extended.instruments.temperatures import Temperatures
 from pseudo_extended.target import PathPoint, Target
 
 LogDensityOfBeta = Callable[[Float[Array, " particle"]], Float[Array, " particle"]]
@@ -75,6 +76,10 @@ class Tempered(AbstractInstrument):
         """β = beta_min + (beta_max - beta_min) σ(u)."""
         del num_particles
         return self.beta_min + (self.beta_max - self.beta_min) * jax.nn.sigmoid(auxiliary)
+
+    def temperatures(self) -> Temperatures:
+        """Return the range of β, with the g or the prior of β that the user prescribes."""
+        return Temperatures(self.beta_min, self.beta_max, None, self.log_g or self.log_prior)
 
     def terms(
         self, target: Target, x: Float[Array, "particle d"], path: PathPoint, auxiliary: Float[Array, " auxiliary"]

@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import equinox as eqx
@@ -10,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels.tempered import TemperedPoint, log_density_at, tempered_point
+from pseudo_extended.kernels.metric import Metric
+from pseudo_extended.kernels.tempered import TemperedPoint, log_density_at, select, tempered_point
 from pseudo_extended.target import Target
 
 LogDensity = Callable[[Float[Array, " dim"]], Float[Array, ""]]
@@ -68,24 +70,49 @@ class AbstractKernel(eqx.Module):
         target: Target,
         beta: Float[Array, ""],
         point: TemperedPoint,
-        parameters: KernelParameters,
+        step_size: Float[Array, " step_size"],
+        metric: Metric,
     ) -> tuple[TemperedPoint, KernelInfo]:
         """Move a tempered point once at the inverse temperature β; every tempering method moves its points by this.
 
-        A step returns log γ_β and not its two parts. Without a base there is one part, so nothing is evaluated again;
-        with a base the end of the step is, once, and counted. A kernel that carries the two parts itself can override
-        this and save that evaluation.
+        `step` returns log γ_β and not its two parts, so the end of the move is evaluated once more, and counted.
+        Without a base there is one part, and that is not needed. A kernel that carries the two parts itself overrides
+        this and saves the evaluation, as `HMC` and `MALA` do. A shared metric is a change of variables,
+        x = x₀ + F z: the kernel sees z, which starts at zero.
         """
+        shared, log_density = metric.shared, log_density_at(target, beta)
         start = KernelState(point.position, point.log_density(beta), point.gradient(beta))
-        new, info = self.step(key, log_density_at(target, beta), start, parameters)
-        if target.base is not None:
-            moved = tempered_point(target, new.position, gradient=self.uses_gradient)
+        place = _identity
+        if shared is not None:
+            place = partial(_place, point.position, shared)
+            gradient = None if start.gradient is None else start.gradient @ shared
+            start = KernelState(jnp.zeros_like(point.position), start.log_density, gradient)
+        parameters = KernelParameters(step_size, metric.inverse_mass)
+        new, info = self.step(key, lambda z: log_density(place(z)), start, parameters)
+        if target.base is not None or shared is not None:
+            moved = tempered_point(target, place(new.position), gradient=self.uses_gradient)
             return moved, info._replace(num_evaluations=info.num_evaluations + 1)
         grad_delta = None if new.gradient is None else new.gradient / beta
         moved = TemperedPoint(new.position, point.log_base, new.log_density / beta, point.grad_base, grad_delta)
         # What did not move keeps its Δ to the bit: multiplying and dividing by β again and again would let it drift.
-        stayed = jnp.all(new.position == point.position)
-        return jax.tree.map(lambda before, after: jnp.where(stayed, before, after), point, moved), info
+        return select(jnp.any(new.position != point.position), moved, point), info
+
+    @property
+    def num_moves_to_settle(self) -> int:
+        """Moves after which a point has about forgotten where in its mode it was; the pilot makes so many a level."""
+        return 12
+
+    def in_lockstep(self) -> "AbstractKernel":
+        """Return a kernel like this one whose moves all cost the same, for a population that moves at once."""
+        return self
+
+
+def _identity(z: Float[Array, " d"]) -> Float[Array, " d"]:
+    return z
+
+
+def _place(origin: Float[Array, " d"], shared: Float[Array, "d d"], z: Float[Array, " d"]) -> Float[Array, " d"]:
+    return origin + shared @ z
 
 
 def initial_state(log_density: LogDensity, position: Float[Array, " dim"], *, gradient: bool) -> KernelState:

@@ -4,6 +4,7 @@ from typing import Any
 
 import blackjax
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from blackjax.mcmc.hmc import HMCState
@@ -11,20 +12,33 @@ from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.kernels.abstract import AbstractKernel, KernelInfo, KernelParameters, KernelState, LogDensity
+from pseudo_extended.kernels.leapfrog import jittered, move_by_leapfrog
+from pseudo_extended.kernels.metric import Metric
+from pseudo_extended.kernels.tempered import TemperedPoint
+from pseudo_extended.target import Target
 
 
 class HMC(AbstractKernel):
-    """Hamiltonian Monte Carlo with a fixed number of leapfrog steps.
+    """Hamiltonian Monte Carlo with a fixed number of leapfrog steps, and trajectories of random length.
+
+    Args:
+        num_steps: Leapfrog steps of a trajectory.
+        jitter: How much the length of a trajectory varies: its step size is uniform between 1 - jitter and 1 + jitter
+            times the tuned one. Trajectories of one length can return to where they began, again and again, as they do
+            for a normal density when their length is a multiple of its period. 0 is algorithm 1 of the paper.
+        target_acceptance: The mean acceptance rate that warm-up tunes the step size to.
 
     >>> HMC(num_steps=10).num_steps
     10
     """
 
     num_steps: int = eqx.field(static=True)
+    jitter: float = eqx.field(static=True)
     target_acceptance: Float[np.ndarray, " 1"]
 
-    def __init__(self, num_steps: int = 10, *, target_acceptance: float = 0.8):
+    def __init__(self, num_steps: int = 10, *, jitter: float = 0.4, target_acceptance: float = 0.8):
         self.num_steps = checks.integer("num_steps of HMC", num_steps, minimum=1)
+        self.jitter = checks.real("jitter of HMC", jitter, low=0, high=1, closed="[)")
         self.target_acceptance = acceptance("HMC", target_acceptance)
 
     @property
@@ -35,8 +49,30 @@ class HMC(AbstractKernel):
     def step(
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
     ) -> tuple[KernelState, KernelInfo]:
-        """Draw a momentum, integrate, accept or stay."""
+        """Draw a momentum and a length, integrate, accept or stay."""
+        if self.jitter:
+            key, key_length = jax.random.split(key)
+            uniform = jax.random.uniform(key_length, dtype=float)
+            parameters = parameters._replace(step_size=jittered(parameters.step_size, self.jitter, uniform))
         return _hmc_step(key, log_density, state, parameters, self.num_steps)
+
+    def move_tempered(
+        self,
+        key: Key[Array, ""],
+        target: Target,
+        beta: Float[Array, ""],
+        point: TemperedPoint,
+        step_size: Float[Array, " 1"],
+        metric: Metric,
+    ) -> tuple[TemperedPoint, KernelInfo]:
+        """Move a tempered point by leapfrog steps that carry log γ0 and Δ apart, without a further evaluation."""
+        steps, jitter = self.num_steps, self.jitter
+        return move_by_leapfrog(key, target, beta, point, step_size[0], metric, num_steps=steps, jitter=jitter)
+
+    @property
+    def num_moves_to_settle(self) -> int:
+        """Few: each is a trajectory."""
+        return 3
 
 
 class MALA(AbstractKernel):
@@ -64,6 +100,18 @@ class MALA(AbstractKernel):
     ) -> tuple[KernelState, KernelInfo]:
         """Drift along the gradient, add noise, accept or stay."""
         return _hmc_step(key, log_density, state, parameters, 1)
+
+    def move_tempered(
+        self,
+        key: Key[Array, ""],
+        target: Target,
+        beta: Float[Array, ""],
+        point: TemperedPoint,
+        step_size: Float[Array, " 1"],
+        metric: Metric,
+    ) -> tuple[TemperedPoint, KernelInfo]:
+        """Move a tempered point by one leapfrog step that carries log γ0 and Δ apart, without a further evaluation."""
+        return move_by_leapfrog(key, target, beta, point, step_size[0], metric, num_steps=1, jitter=0.0)
 
 
 class NUTS(AbstractKernel):
@@ -105,6 +153,10 @@ class NUTS(AbstractKernel):
             non_finite=_non_finite(ends[0]) | _non_finite(ends[1]),
             num_evaluations=jnp.asarray(info.num_integration_steps),
         )
+
+    def in_lockstep(self) -> HMC:
+        """Return HMC with trajectories of medium length: the deepest tree would keep all others waiting."""
+        return HMC(8, target_acceptance=float(self.target_acceptance[0]))
 
 
 def acceptance(kernel: str, rate: Any) -> Float[np.ndarray, " 1"]:

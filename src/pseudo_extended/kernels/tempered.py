@@ -5,39 +5,53 @@ costs no evaluation of the target.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from pseudo_extended.target import PathPoint, Target, zero_if_invalid
+from pseudo_extended.target import Target, zero_if_invalid
 from pseudo_extended.target.path import tempered_terms
 
 
 class TemperedPoint(NamedTuple):
     """A position with log γ0 and Δ there, and their gradients; with a leading axis for several positions."""
 
-    position: Float[Array, "*rung d"]
-    log_base: Float[Array, "*rung"]
-    delta: Float[Array, "*rung"]
-    grad_base: Float[Array, "*rung d"] | None
+    position: Float[Array, "*batch d"]
+    log_base: Float[Array, "*batch"]
+    delta: Float[Array, "*batch"]
+    grad_base: Float[Array, "*batch d"] | None
     """None for kernels that use no gradient."""
-    grad_delta: Float[Array, "*rung d"] | None
+    grad_delta: Float[Array, "*batch d"] | None
 
     @property
-    def log_target(self) -> Float[Array, "*rung"]:
+    def log_target(self) -> Float[Array, "*batch"]:
         """The log density of the target, log γ, which is the end of the path."""
         return self.log_base + self.delta
 
-    def log_density(self, beta: Float[Array, ""]) -> Float[Array, ""]:
-        """The log density of one position at β, from what is known."""
-        return zero_if_invalid(tempered_terms(PathPoint(self.log_base, self.delta, self.log_target), beta)[0])
+    def log_density(self, beta: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
+        """The log density at β, from what is known; at β = 0 that of the base, whatever Δ is there."""
+        return zero_if_invalid(self.log_base + beta * jnp.where(beta == 0, 0.0, self.delta))
 
-    def gradient(self, beta: Float[Array, ""]) -> Float[Array, " d"] | None:
+    def gradient(self, beta: Float[Array, "*batch"]) -> Float[Array, "*batch d"] | None:
         """The gradient of `log_density` at β, from what is known; at β = 0 that of the base, whatever Δ does there."""
         if self.grad_base is None or self.grad_delta is None:
             return None
-        return self.grad_base + jnp.where(beta == 0, 0.0, beta * self.grad_delta)
+        beta = beta[..., None]
+        return self.grad_base + beta * jnp.where(beta == 0, 0.0, self.grad_delta)
+
+    def is_finite(self) -> Bool[Array, "*batch"]:
+        """Whether log γ0, Δ and their gradients are finite, so that the point can be moved at every temperature."""
+        finite = jnp.isfinite(self.log_base) & jnp.isfinite(self.delta)
+        for gradient in (self.grad_base, self.grad_delta):
+            if gradient is not None:
+                finite = finite & jnp.all(jnp.isfinite(gradient), axis=-1)
+        return finite
+
+
+Evaluate = Callable[[Float[Array, " d"]], TemperedPoint]
 
 
 def tempered_point(target: Target, position: Float[Array, " d"], *, gradient: bool) -> TemperedPoint:
@@ -46,6 +60,20 @@ def tempered_point(target: Target, position: Float[Array, " d"], *, gradient: bo
     return TemperedPoint(position, zero_if_invalid(path.log_base), zero_if_invalid(path.delta), *gradients)
 
 
+def evaluator(target: Target, *, gradient: bool) -> Evaluate:
+    """Return the function that evaluates a target at one position."""
+    return partial(tempered_point, target, gradient=gradient)
+
+
 def log_density_at(target: Target, beta: Float[Array, ""]) -> Callable[[Float[Array, " d"]], Float[Array, ""]]:
-    """The log density at β as a function of the position."""
+    """Return the log density at β as a function of the position."""
     return lambda u: zero_if_invalid(tempered_terms(target.path_point(u), beta)[0])
+
+
+def select(accepted: Bool[Array, "*batch"], yes: TemperedPoint, no: TemperedPoint) -> TemperedPoint:
+    """Take each point from `yes` where it was accepted, and from `no` elsewhere."""
+
+    def choose(a: Array, b: Array) -> Array:
+        return jnp.where(accepted.reshape(accepted.shape + (1,) * (a.ndim - accepted.ndim)), a, b)
+
+    return jax.tree.map(choose, yes, no)

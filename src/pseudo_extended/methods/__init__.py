@@ -7,7 +7,7 @@ from pseudo_extended.methods.abstract import Prepared as Prepared
 from pseudo_extended.methods.abstract import Statistic as Statistic
 from pseudo_extended.methods.abstract import StepInfo as StepInfo
 from pseudo_extended.methods.abstract import WeightedPoints as WeightedPoints
-from pseudo_extended.methods.adaptive_pseudo_extended import AdaptivePseudoExtended as AdaptivePseudoExtended
+from pseudo_extended.methods.adaptive.method import AdaptivePseudoExtended as AdaptivePseudoExtended
 from pseudo_extended.methods.annealed_importance import AnnealedImportance as AnnealedImportance
 from pseudo_extended.methods.continuous_tempering import ContinuousTempering as ContinuousTempering
 from pseudo_extended.methods.equi_energy import EquiEnergy as EquiEnergy

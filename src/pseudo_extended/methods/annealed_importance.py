@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
-from pseudo_extended.kernels import HMC, AbstractKernel, KernelParameters
+from pseudo_extended.kernels import HMC, AbstractKernel, KernelParameters, Metric
 from pseudo_extended.kernels.tempered import TemperedPoint, tempered_point
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
@@ -133,7 +133,14 @@ class AnnealedImportance(AbstractMethod):
             band = jnp.asarray(self.bands)[k - 1]
             parameters = KernelParameters(*(part[band] for part in chain.parameters))
             log_weight = log_weight + (betas[k] - betas[k - 1]) * path.delta
-            path, info = self.kernel.move_tempered(jax.random.fold_in(key_walk, k), target, betas[k], path, parameters)
+            path, info = self.kernel.move_tempered(
+                jax.random.fold_in(key_walk, k),
+                target,
+                betas[k],
+                path,
+                parameters.step_size,
+                Metric.from_inverse_mass(parameters.inverse_mass),
+            )
             ran = ~jnp.isnan(info.acceptance_rate)
             walk = Walk(
                 walk.position.at[band].set(path.position),

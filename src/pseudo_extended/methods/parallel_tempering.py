@@ -1,7 +1,7 @@
 """Parallel tempering (Geyer 1991): a chain at every temperature, and neighbours that swap their points."""
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,7 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
-from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelParameters, RandomWalk
+from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, KernelParameters, Metric, RandomWalk
 from pseudo_extended.kernels.tempered import TemperedPoint, tempered_point
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.rungs import adapt_rungs, checked_step_sizes, fixed_rungs, start_rungs
@@ -277,9 +277,12 @@ class ParallelTempering(AbstractMethod):
         betas, kernels = parameters.betas[first:], KernelParameters(*parameters[:2])
         keys = jax.random.split(key_kernels, betas.size)
         rest = jax.tree.map(lambda leaf: leaf[first:], path)
-        moved, info = jax.vmap(lambda key, *rung: self.kernel.move_tempered(key, target, *rung))(
-            keys, betas, rest, kernels
-        )
+
+        def move(key: Any, beta: Any, point: TemperedPoint, kernel: KernelParameters) -> tuple[TemperedPoint, KernelInfo]:
+            metric = Metric.from_inverse_mass(kernel.inverse_mass)
+            return self.kernel.move_tempered(key, target, beta, point, kernel.step_size, metric)
+
+        moved, info = jax.vmap(move)(keys, betas, rest, kernels)
         if first:
             drawn = tempered_point(target, target.draw_base(key_base), gradient=self.kernel.uses_gradient)
             moved = jax.tree.map(lambda one, others: jnp.concatenate([one[None], others]), drawn, moved)

@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from numpy.typing import ArrayLike
 
 from pseudo_extended import checks
-from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelParameters
+from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, KernelParameters, Metric
 from pseudo_extended.kernels.tempered import TemperedPoint, tempered_point
 from pseudo_extended.methods.abstract import AbstractMethod, Chain, Statistic, StepInfo, WeightedPoints
 from pseudo_extended.methods.level_weights import (
@@ -158,7 +158,8 @@ class SimulatedTempering(AbstractMethod):
         beta = jnp.asarray(self.betas)[level]
 
         def by_kernel() -> tuple[TemperedPoint, KernelInfo]:
-            return self.kernel.move_tempered(key_move, target, beta, chain.state.path, kernel)
+            metric = Metric.from_inverse_mass(kernel.inverse_mass)
+            return self.kernel.move_tempered(key_move, target, beta, chain.state.path, kernel.step_size, metric)
 
         def from_base() -> tuple[TemperedPoint, KernelInfo]:
             drawn = tempered_point(target, target.draw_base(key_move), gradient=self.kernel.uses_gradient)

@@ -10,8 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Job, compile_once
-from pseudo_extended.kernels import HMC, NUTS, AbstractKernel
-from pseudo_extended.kernels.path_moves import evaluator
+from pseudo_extended.kernels import AbstractKernel
 from pseudo_extended.pilot.annealing import Annealed, anneal
 from pseudo_extended.pilot.learned_base import LearnedBase, pad_components
 from pseudo_extended.pilot.mode_search import MAX_MODES, QUICK_UP_TO
@@ -75,7 +74,7 @@ class Pilot(NamedTuple):
     @property
     def population(self) -> Float[np.ndarray, "point d"]:
         """Points of the target, as far as this pass reached it."""
-        return np.asarray(self.annealed.population.x)
+        return np.asarray(self.annealed.population.position)
 
     def says(self) -> str:
         """In words."""
@@ -97,10 +96,7 @@ class Annealer:
     """Anneals a target from any base; one program for all bases with the same shapes."""
 
     def __init__(self, preparation: Preparation, target: Target, x: Float[np.ndarray, "start d"]):
-        kernel = preparation.kernel
-        if isinstance(kernel, NUTS):  # all points move alike in the pilot
-            kernel = HMC(8, target_acceptance=float(kernel.target_acceptance[0]))
-        self.kernel, self.preparation, self.target = kernel, preparation, target
+        self.kernel, self.preparation, self.target = preparation.kernel.in_lockstep(), preparation, target
         self.x = jnp.asarray(x)
         self.num_components = 8 if target.dim > 16 else MAX_MODES + 8
         """A multiple of it: the programs for many dimensions are worth keeping small."""
@@ -134,12 +130,12 @@ class Annealer:
         return anneal(
             key_anneal,
             self.kernel,
-            evaluator(own, gradient=self.kernel.uses_gradient),
+            own,
             starts,
             x,
             beta_min=self.preparation.beta_min,
             num_islands=NUM_ISLANDS,
-            num_moves=3 if isinstance(self.kernel, HMC) else 12,
+            num_moves=self.kernel.num_moves_to_settle,
             num_first_moves=NUM_FIRST_MOVES if can_sample else NUM_FIRST_MOVES_FROM_STARTS,
             dense=self.preparation.dense,
             whitening=whitening,

@@ -13,9 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels import AbstractKernel
-from pseudo_extended.kernels.path_moves import Evaluate, Local, PathState, Scale, move
+from pseudo_extended.kernels import AbstractKernel, TemperedPoint, evaluator
+from pseudo_extended.kernels.metric import Factor
 from pseudo_extended.pilot.whitening import Whitening
+from pseudo_extended.target import Target
+from pseudo_extended.tempering.moves import move_points
 from pseudo_extended.tempering.path import Path, even_lengths
 
 MAX_LEVELS = 300
@@ -26,7 +28,7 @@ WEIGHT_KEPT = 0.8
 class Annealed(NamedTuple):
     """What a pass learned; arrays by level are filled up to `num_levels`, and repeat the last one after it."""
 
-    population: PathState
+    population: TemperedPoint
     """Points of the target, island by island."""
     beta: Float[Array, " level"]
     length: Float[Array, " level"]
@@ -34,7 +36,7 @@ class Annealed(NamedTuple):
     log_z: Float[Array, "level island"]
     """log Z(β) - log Z(0), one estimate for each island."""
     log_step: Float[Array, " level"]
-    scale: Local
+    scale: Factor
     """The part of the metric that goes by temperature."""
     num_levels: Int[Array, ""]
     finished: Bool[Array, ""]
@@ -49,7 +51,7 @@ class _Level(NamedTuple):
     """The state of the pass."""
 
     key: Key[Array, ""]
-    population: PathState
+    population: TemperedPoint
     log_step: Float[Array, ""]
     record: Annealed
 
@@ -57,7 +59,7 @@ class _Level(NamedTuple):
 def anneal(
     key: Key[Array, ""],
     kernel: AbstractKernel,
-    evaluate: Evaluate,
+    target: Target,
     x: Float[Array, "particle d"],
     reserve: Float[Array, "start d"],
     *,
@@ -72,6 +74,7 @@ def anneal(
 
     Where the target vanishes at some of them, others take their place; where it does at all, points of `reserve`.
     """
+    evaluate = evaluator(target, gradient=kernel.uses_gradient)
     population, covered = _where_positive(jax.vmap(evaluate)(jnp.concatenate([x, reserve])), x.shape[0])
     beta = jnp.asarray(beta_min, float)
     log_step = jnp.log(0.5) - 0.25 * jnp.log(float(x.shape[1]))
@@ -102,7 +105,7 @@ def anneal(
         key_next, key_resample, key_move = jax.random.split(level.key, 3)
         record, number = level.record, level.record.num_levels
         before = jnp.maximum(number - 1, 0)
-        delta = jnp.where(level.population.is_valid(), level.population.delta, -jnp.inf)
+        delta = jnp.where(level.population.is_finite(), level.population.delta, -jnp.inf)
         # The first level stays where it is and only moves, so that the moves are traced, and compiled, once.
         step, kept = _next_step(delta, 1 - record.beta[before])
         step, kept = jnp.where(number == 0, 0.0, step), jnp.where(number == 0, 1.0, kept)
@@ -112,7 +115,7 @@ def anneal(
         scale = metric(population, beta, dense=dense, gradient=gradient, whitening=whitening)
         num = jnp.where(number == 0, num_first_moves, num_moves)
         population, log_step, num_evaluations = _move(
-            key_move, kernel, evaluate, population, beta, level.log_step, Scale(scale, shared), num
+            key_move, kernel, target, population, beta, level.log_step, scale, shared, num
         )
         new = Annealed(
             population,
@@ -132,9 +135,9 @@ def anneal(
     return jax.lax.while_loop(goes_on, advance, _Level(key, population, log_step, record)).record
 
 
-def _where_positive(points: PathState, size: int) -> tuple[PathState, Float[Array, ""]]:
+def _where_positive(points: TemperedPoint, size: int) -> tuple[TemperedPoint, Float[Array, ""]]:
     """`size` points at which the target is positive, and the share of the first `size` that were; the rest is spare."""
-    valid = points.is_valid()
+    valid = points.is_finite()
     num_valid, num_spare = jnp.sum(valid[:size]), valid.shape[0] - size
     first = jnp.argsort(~valid[:size], stable=True)[jnp.arange(size) % jnp.maximum(num_valid, 1)]
     chosen = jnp.where(num_valid > 0, first, size + jnp.arange(size) % num_spare)
@@ -142,24 +145,25 @@ def _where_positive(points: PathState, size: int) -> tuple[PathState, Float[Arra
 
 
 def metric(
-    population: PathState,
+    population: TemperedPoint,
     beta: Float[Array, ""],
     *,
     dense: bool,
     gradient: bool,
     whitening: Whitening | None = None,
-) -> Local:
+) -> Factor:
     """Standard deviations (or a Cholesky factor) that suit local moves at β, in whitened coordinates if there are any.
 
     From the gradients: the mean of the squared score is the mean curvature, 1/σ² for a normal, and unlike the
     covariance it does not see how far the modes are apart. Never wider than the population; without gradients, as wide.
     """
-    places = population.x if whitening is None else population.x @ whitening.inverse.T
+    places = population.position if whitening is None else population.position @ whitening.inverse.T
     spread = jnp.std(places, axis=0) + 1e-150
     if not gradient:
         return jnp.diag(spread) if dense else spread
     score = population.gradient(jnp.broadcast_to(beta, population.delta.shape))
-    score = jnp.where(population.is_valid()[:, None], score, 0.0)
+    assert score is not None
+    score = jnp.where(population.is_finite()[:, None], score, 0.0)
     score = score if whitening is None else score @ whitening.factor
     curvature = jnp.mean(score**2, axis=0) + 1e-300
     if not dense:
@@ -186,19 +190,19 @@ def path_from(annealed: Annealed, num_cells: int, beta_max: float = 1.0) -> Path
     return Path(jnp.asarray(nodes), jnp.asarray(log_z[-1] - log_z))
 
 
-def tuning_from(annealed: Annealed, num_knots: int, beta_max: float = 1.0) -> tuple[Float[Array, " knot"], Local]:
+def tuning_from(annealed: Annealed, num_knots: int, beta_max: float = 1.0) -> tuple[Float[Array, " knot"], Factor]:
     """Log step sizes and metrics at knots equally far apart on the path up to `beta_max`; the last is the target's."""
     at = np.linspace(0.0, 1.0, num_knots) * np.interp(beta_max, annealed.beta, annealed.length)
     at[-1] = annealed.length[-1]
     return _tuning(annealed, at)
 
 
-def tuning_at(annealed: Annealed, beta: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Local]:
+def tuning_at(annealed: Annealed, beta: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Factor]:
     """Log step sizes and metrics at given temperatures."""
     return _tuning(annealed, np.interp(beta, annealed.beta, annealed.length))
 
 
-def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Local]:
+def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[Array, " knot"], Factor]:
     length = np.asarray(annealed.length)
     nearest = np.clip(np.searchsorted(length, at), 0, int(annealed.num_levels) - 1)
     log_step = np.interp(at, length, np.asarray(annealed.log_step))
@@ -208,25 +212,27 @@ def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[A
 def _move(
     key: Key[Array, ""],
     kernel: AbstractKernel,
-    evaluate: Evaluate,
-    population: PathState,
+    target: Target,
+    population: TemperedPoint,
     beta: Float[Array, ""],
     log_step: Float[Array, ""],
-    scale: Scale,
+    scale: Factor,
+    shared: Float[Array, "d d"] | None,
     num_moves: Int[Array, ""],
-) -> tuple[PathState, Float[Array, ""], Int[Array, ""]]:
+) -> tuple[TemperedPoint, Float[Array, ""], Int[Array, ""]]:
     """A few moves of all points, with the step size following the mean acceptance rate."""
     size = population.delta.shape[0]
     betas = jnp.broadcast_to(beta, (size,))
-    scales = scale._replace(local=jnp.broadcast_to(scale.local, (size, *scale.local.shape)))
-    target = jnp.asarray(kernel.target_acceptance)[0]
+    scales = jnp.broadcast_to(scale, (size, *scale.shape))
+    aim = jnp.asarray(kernel.target_acceptance)[0]
 
-    def once(i: Any, carry: tuple[PathState, Array, Array]) -> tuple[PathState, Array, Array]:
+    def once(i: Any, carry: tuple[TemperedPoint, Array, Array]) -> tuple[TemperedPoint, Array, Array]:
         population, log_step, num_evaluations = carry
         steps = jnp.broadcast_to(jnp.exp(log_step), (size,))
-        population, info = move(jax.random.fold_in(key, i), kernel, evaluate, population, betas, steps, scales)
+        key_move = jax.random.fold_in(key, i)
+        population, info = move_points(key_move, kernel, target, population, betas, steps, scales, shared)
         num_evaluations = num_evaluations + jnp.sum(info.num_evaluations).astype(int)
-        return population, log_step + 1.5 * (jnp.mean(info.acceptance_rate) - target), num_evaluations
+        return population, log_step + 1.5 * (jnp.mean(info.acceptance_rate) - aim), num_evaluations
 
     return jax.lax.fori_loop(0, num_moves, once, (population, log_step, jnp.asarray(0)))
 
@@ -253,7 +259,7 @@ def _next_step(delta: Float[Array, " particle"], most: Float[Array, ""]) -> tupl
     return step, jnp.clip(kept(step), 1e-12, 1.0)
 
 
-def _resample(key: Key[Array, ""], population: PathState, log_weight: Float[Array, "island each"]) -> PathState:
+def _resample(key: Key[Array, ""], population: TemperedPoint, log_weight: Float[Array, "island each"]) -> TemperedPoint:
     """Systematic resampling within each island."""
     num_islands, size = log_weight.shape
     weight = jax.nn.softmax(log_weight, axis=1)

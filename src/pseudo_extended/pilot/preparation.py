@@ -65,7 +65,7 @@ class PreparedPath(NamedTuple):
         They are the geometric means of the spread of the points and the inverse spread of their scores.
         """
         population = self.annealed.population
-        x, score = np.asarray(population.x), np.asarray(population.gradient_base + population.gradient_delta)
+        x, score = np.asarray(population.position), np.asarray(population.gradient(np.ones(len(population.delta))))
         factor = self.shared_metric
         if factor is not None:
             x, score = np.linalg.solve(factor, x.T).T, score @ factor
@@ -78,7 +78,7 @@ class PreparedPath(NamedTuple):
 
     def starts(self, key: Key[Array, ""], num_chains: int, num_particles: int) -> Float[np.ndarray, "chain particle d"]:
         """Points of the annealed population for each chain; a chain's own do not depend on how many there are."""
-        population = np.asarray(self.annealed.population.x)
+        population = np.asarray(self.annealed.population.position)
         seed = np.asarray(jax.random.key_data(key))
         rngs = [np.random.default_rng([*seed, chain]) for chain in range(num_chains)]
         return np.stack([population[rng.choice(len(population), num_particles, replace=False)] for rng in rngs])
@@ -211,7 +211,7 @@ class _Learning:
         """Learn a metric from the points that a pass has reached."""
         if self.preparation.whitens and bool(pilot.annealed.finished):
             population = pilot.annealed.population
-            score = np.asarray(population.gradient_base + population.gradient_delta)
+            score = np.asarray(population.gradient(np.ones(len(population.delta))))
             self.annealer.whitening = from_points(pilot.population, score)
 
     def _improve(self, best: Pilot) -> Pilot:

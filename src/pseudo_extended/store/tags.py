@@ -39,7 +39,7 @@ TAGS = {
     "method/repelling-attracting": "pseudo_extended:RepellingAttracting",
     "method/simulated-tempering": "pseudo_extended:SimulatedTempering",
     "part/energy-ladder": "pseudo_extended.methods.energy_ladder:EnergyLadder",
-    "part/index-parameters": "pseudo_extended.methods.index_parameters:IndexParameters",
+    "part/index-parameters": "pseudo_extended.methods.adaptive.parameters:AdaptiveParameters",
     "part/modes": "pseudo_extended.pilot.modes:Modes",
     "part/pilot-candidate": "pseudo_extended.pilot.report:CandidateReport",
     "part/pilot-report": "pseudo_extended.pilot.report:PilotReport",

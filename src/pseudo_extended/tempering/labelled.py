@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels.path_moves import PathState
+from pseudo_extended.kernels import TemperedPoint
+from pseudo_extended.kernels.tempered import Evaluate
 from pseudo_extended.tempering.mode_rows import log_g_at
 from pseudo_extended.tempering.path import Path
 
@@ -20,13 +21,13 @@ LabelOf = Callable[[Float[Array, " d"]], Int[Array, ""]]
 class Labelled(NamedTuple):
     """Points on the path and their labels."""
 
-    points: PathState
+    points: TemperedPoint
     label: Int[Array, " particle"]
 
 
-def labelled(label_of: LabelOf, points: PathState) -> Labelled:
+def labelled(label_of: LabelOf, points: TemperedPoint) -> Labelled:
     """Points with their labels."""
-    return Labelled(points, jax.vmap(label_of)(points.x))
+    return Labelled(points, jax.vmap(label_of)(points.position))
 
 
 class Rows(NamedTuple):
@@ -65,7 +66,7 @@ def settle(key: Key[Array, ""], rows: Rows, before: Labelled, after: Labelled) -
 def refresh_labelled(
     key: Key[Array, ""],
     draw_base: Callable[[Key[Array, ""]], Float[Array, " d"]],
-    evaluate: Callable[[Float[Array, " d"]], PathState],
+    evaluate: Evaluate,
     label_of: LabelOf,
     rows: Rows,
     now: Labelled,
@@ -77,7 +78,7 @@ def refresh_labelled(
     """
     keys = jax.random.split(key, beta.shape[0] + 1)
     points = jax.vmap(lambda key: evaluate(draw_base(key)))(keys[1:])
-    fresh, valid = labelled(label_of, points), points.is_valid()
+    fresh, valid = labelled(label_of, points), points.is_finite()
     gained = beta * (points.delta - now.points.delta) + rows.log_ratio(fresh.label, now.label)
     rate = jnp.where(valid, jnp.exp(jnp.minimum(gained, 0.0)), 0.0)
     accepted = jax.random.uniform(keys[0], beta.shape, dtype=float) < rate

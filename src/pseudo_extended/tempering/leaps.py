@@ -11,13 +11,11 @@ leaves γ_β(x) g(t, a(x)) invariant. Where modes have the shapes of their compo
 also for the pseudo-sample that carries the target, at the price of one evaluation of the density.
 """
 
-from collections.abc import Callable
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels.path_moves import PathState
+from pseudo_extended.kernels.tempered import Evaluate
 from pseudo_extended.target.bases import NormalMixture
 from pseudo_extended.tempering.labelled import Labelled, Rows, labelled
 
@@ -31,7 +29,7 @@ def leapers(key: Key[Array, ""], carrier: Int[Array, ""], num_particles: int) ->
 def leap(
     key: Key[Array, ""],
     base: NormalMixture,
-    evaluate: Callable[[Float[Array, " d"]], PathState],
+    evaluate: Evaluate,
     rows: Rows,
     now: Labelled,
     beta: Float[Array, " particle"],
@@ -44,12 +42,12 @@ def leap(
     weight, component = mode_weights(base, rows.path.log_g.shape[1] - 1)
     start = jnp.maximum(here.label, 0)
     end = jax.vmap(lambda uniform, start: _another(uniform, weight, start))(uniform[0], start)
-    x = jax.vmap(base.leap)(here.points.x, component[start], component[end])
+    x = jax.vmap(base.leap)(here.points.position, component[start], component[end])
     there = labelled(base.label, jax.vmap(evaluate)(x))
     gained = there.points.log_density(beta[which]) - here.points.log_density(beta[which])
     gained = gained + rows.log_ratio(end, start) + base.log_volume[component[end]] - base.log_volume[component[start]]
     gained = gained + log_offer(weight, end, start) - log_offer(weight, start, end)
-    possible = has_way_back(here.label, there.label, end) & there.points.is_valid() & ~jnp.isnan(gained)
+    possible = has_way_back(here.label, there.label, end) & there.points.is_finite() & ~jnp.isnan(gained)
     rate = jnp.where(possible, jnp.exp(jnp.minimum(gained, 0.0)), 0.0)
     return _put(now, which, uniform[1] < rate, there), rate
 
