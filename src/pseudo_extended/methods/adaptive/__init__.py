@@ -1,0 +1,1 @@
+"""The default method, adaptive pseudo-extended MCMC: its choices, parameters, moves and index step."""
