@@ -18,8 +18,10 @@ import numpy as np
 
 import pseudo_extended as pe
 from pseudo_extended.generator import written_out
-from pseudo_extended.kernels.path_moves import evaluator, move, refresh
+from pseudo_extended.kernels import evaluator
+from pseudo_extended.methods.adaptive.index import draw_index
 from pseudo_extended.precision import double_precision
+from pseudo_extended.tempering.moves import move_points, refresh
 from pseudo_extended.tempering.path import on_path
 
 NUM_ITERATIONS = 5_000
@@ -61,19 +63,19 @@ def main() -> None:
 
         def gradients(key: Any, x: Any, evaluate: Any = evaluate) -> Any:
             del key
-            return jax.lax.fori_loop(0, 3, lambda _, x: x + 1e-9 * jax.vmap(evaluate)(x).gradient_delta, x)
+            return jax.lax.fori_loop(0, 3, lambda _, x: x + 1e-9 * jax.vmap(evaluate)(x).grad_delta, x)
 
         def moves(key: Any, chain: Any, method: Any = method, target: Any = target, evaluate: Any = evaluate) -> Any:
             state = chain.state
             beta = on_path(chain.parameters.path.beta, state.t)
             steps, scale = jnp.full(beta.shape, 0.5), chain.parameters.scale[jnp.zeros(beta.shape, int)]
-            points, _ = move(key, method.kernel, evaluate, state.points, beta, steps, scale)
+            points, _ = move_points(key, method.kernel, target, state.points, beta, steps, scale)
             points, _, _ = refresh(jax.random.fold_in(key, 1), target.draw_base, evaluate, points, beta)
             return chain._replace(state=state._replace(points=points))
 
         def temperatures(key: Any, chain: Any, method: Any = method) -> Any:
             state = chain.state
-            state = method._draw_index(key, chain.parameters.path, state.points, state.last)
+            state = draw_index(key, method.temperatures, chain.parameters.path, state.points, state.last)
             moved = state.points._replace(delta=state.points.delta + 1e-9 * state.t)  # so that nothing is hoisted
             return chain._replace(state=state._replace(points=moved))
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pseudo_extended as pe
-from pseudo_extended.methods.index_parameters import kernel_for
+from pseudo_extended.methods.adaptive.choices import kernel_for
 from pseudo_extended.precision import double_precision
 
 SHORT = 200

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels import path_moves
-from pseudo_extended.methods import adaptive_pseudo_extended as index_gibbs
-from pseudo_extended.methods.adaptive_pseudo_extended import AdaptivePseudoExtended
-from pseudo_extended.methods.index_parameters import IndexParameters, fixed_path
+from pseudo_extended.kernels import KernelInfo, evaluator, hamiltonian, leapfrog
+from pseudo_extended.methods.adaptive import index, method, moves
+from pseudo_extended.methods.adaptive.method import AdaptivePseudoExtended
+from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters, fixed_path
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
 from pseudo_extended.tempering.path import Path, on_path
@@ -157,7 +157,7 @@ def prepared(case: Case, kernel, target_kernel=None) -> AdaptivePseudoExtended:
     method = AdaptivePseudoExtended(NUM_PARTICLES, kernel, case.instrument)
     with double_precision():
         path = (
-            Path(jnp.asarray(case.betas), jnp.asarray(case.log_g)) if is_free(case) else fixed_path(method.instrument)
+            Path(jnp.asarray(case.betas), jnp.asarray(case.log_g)) if is_free(case) else fixed_path(method.temperatures)
         )
         knots = jnp.linspace(0.0, 1.0, NODES if is_free(case) else path.num_cells + 1)
         learned = None if case.learned is None else jax.tree.map(jnp.asarray, case.learned)
@@ -166,7 +166,7 @@ def prepared(case: Case, kernel, target_kernel=None) -> AdaptivePseudoExtended:
             log_step = jnp.append(log_step, jnp.log(0.8))
             more = {"target_kernel": target_kernel, "num_target_moves": 2, "shared_metric": jnp.array([[0.7]])}
         own = None if target_kernel is None else jnp.array([0.6])
-        parameters = IndexParameters(path, log_step, (1.5 - knots)[:, None], own)
+        parameters = AdaptiveParameters(path, log_step, (1.5 - knots)[:, None], own)
     return AdaptivePseudoExtended(
         NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters, **more
     )
@@ -176,7 +176,7 @@ def run(case: Case, kernel, num_steps=2, target_kernel=None):
     method = prepared(case, kernel, target_kernel)
     with double_precision():
         blank = method.init(jax.random.key(0), case.target, jnp.zeros((NUM_PARTICLES, 1)))
-    evaluate = path_moves.evaluator(own(case), gradient=method.needs_gradient)
+    evaluate = evaluator(own(case), gradient=method.needs_gradient)
 
     def chain_at(flat):
         x, t, k = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
@@ -187,12 +187,13 @@ def run(case: Case, kernel, num_steps=2, target_kernel=None):
     def step(key, flat):
         state, _ = method.step(key, case.target, chain_at(flat))
         t = state.t if is_free(case) else jnp.zeros_like(state.t)
-        return jnp.concatenate([state.points.x[:, 0], t, state.carrier[None].astype(float)])
+        return jnp.concatenate([state.points.position[:, 0], t, state.carrier[None].astype(float)])
 
     def statistics(flat):
         x, t, k = jnp.split(flat, [NUM_PARTICLES, 2 * NUM_PARTICLES])
         points = chain_at(flat).state.points
-        state = method._draw_index(jax.random.key(0), blank.parameters.path, points, blank.state.last)
+        path = blank.parameters.path
+        state = index.draw_index(jax.random.key(0), method.temperatures, path, points, blank.state.last)
         weight = jax.nn.softmax(state.log_weight)
         carried = x[jnp.round(k[0]).astype(int)]
         others = jnp.where(jnp.arange(NUM_PARTICLES) == k[0], 0.0, x)
@@ -223,102 +224,138 @@ def test_moves_of_the_target_alone_in_a_metric_that_all_share(case_name, kernel_
     assert report.passes(), report
 
 
-def patched(monkeypatch, name, function):
-    monkeypatch.setattr(index_gibbs, name, function)
+def patched(monkeypatch, module, name, function):
+    monkeypatch.setattr(module, name, function)
 
 
 def refresh_always(monkeypatch):
-    original = index_gibbs.refresh
-    patched(monkeypatch, "refresh", lambda *given: original(*given[:-1], 0 * given[-1]))
+    original = moves.refresh
+    patched(monkeypatch, moves, "refresh", lambda *given: original(*given[:-1], 0 * given[-1]))
 
 
 def refresh_as_if_at_the_target(monkeypatch):
-    original = index_gibbs.refresh
-    patched(monkeypatch, "refresh", lambda *given: original(*given[:-1], jnp.ones_like(given[-1])))
+    original = moves.refresh
+    patched(monkeypatch, moves, "refresh", lambda *given: original(*given[:-1], jnp.ones_like(given[-1])))
 
 
 def carrier_at_its_old_temperature(monkeypatch):
-    original = index_gibbs.move
+    original = moves.move_points
 
-    def move(key, kernel, evaluate, state, beta, *rest):
-        return original(key, kernel, evaluate, state, jnp.where(beta == 1, 0.1, beta), *rest)
+    def move(key, kernel, target, state, beta, *rest):
+        return original(key, kernel, target, state, jnp.where(beta == 1, 0.1, beta), *rest)
 
-    patched(monkeypatch, "move", move)
+    patched(monkeypatch, moves, "move_points", move)
 
 
 def g_forgotten_for_t(monkeypatch):
-    original = index_gibbs.cells_given
+    original = index.cells_given
 
     def cells_given(path, delta):
         cells = original(path, delta)
         return original(path._replace(log_g=0 * path.log_g), delta)._replace(log_mass=cells.log_mass)
 
-    patched(monkeypatch, "cells_given", cells_given)
+    patched(monkeypatch, index, "cells_given", cells_given)
 
 
 def g_with_the_wrong_sign_in_the_weight(monkeypatch):
-    original = index_gibbs.cells_given
+    original = index.cells_given
 
     def cells_given(path, delta):
         return original(path, delta)._replace(log_mass=original(path._replace(log_g=-path.log_g), delta).log_mass)
 
-    patched(monkeypatch, "cells_given", cells_given)
+    patched(monkeypatch, index, "cells_given", cells_given)
 
 
 def target_instead_of_its_ratio_to_the_base(monkeypatch):
-    original = index_gibbs.cells_given
+    original = index.cells_given
 
     def cells_given(path, delta):
         cells = original(path, delta)
         return cells._replace(log_mass=0 * cells.log_mass)
 
-    patched(monkeypatch, "cells_given", cells_given)
+    patched(monkeypatch, index, "cells_given", cells_given)
 
 
 def cells_without_a_slope(monkeypatch):
     """t within its cell as if the density stayed as it is at its start."""
-    original = index_gibbs.draw_t
-    patched(monkeypatch, "draw_t", lambda uniform, cells: original(uniform, cells._replace(slope=0 * cells.slope)))
+    original = index.draw_t
+    patched(
+        monkeypatch, index, "draw_t", lambda uniform, cells: original(uniform, cells._replace(slope=0 * cells.slope))
+    )
 
 
 def no_kinetic_energy(monkeypatch):
-    original = index_gibbs.move
+    original = moves.move_points
 
-    def move(key, kernel, evaluate, state, beta, step_size, scale):
-        end, info = original(key, kernel, evaluate, state, beta, 2 * step_size, scale)
+    def move(key, kernel, target, state, beta, step_size, *metric):
+        end, info = original(key, kernel, target, state, beta, 2 * step_size, *metric)
         gained = end.log_density(beta) - state.log_density(beta)
         worse = jax.random.uniform(jax.random.fold_in(key, 7), beta.shape) > jnp.exp(gained)
         return jax.tree.map(lambda a, b: jnp.where(worse.reshape(-1, *(1,) * (a.ndim - 1)), b, a), end, state), info
 
-    patched(monkeypatch, "move", move)
+    patched(monkeypatch, moves, "move_points", move)
 
 
 def step_size_by_place(monkeypatch):
     """A step that depends on where the point is breaks the symmetry of the proposal."""
-    original = index_gibbs.move
+    original = moves.move_points
 
-    def move(key, kernel, evaluate, state, beta, step_size, scale):
-        return original(key, kernel, evaluate, state, beta, step_size * jnp.where(state.x[:, 0] > 0.5, 2.0, 0.3), scale)
+    def move(key, kernel, target, state, beta, step_size, *metric):
+        return original(
+            key, kernel, target, state, beta, step_size * jnp.where(state.position[:, 0] > 0.5, 2.0, 0.3), *metric
+        )
 
-    patched(monkeypatch, "move", move)
+    patched(monkeypatch, moves, "move_points", move)
 
 
 def target_moves_at_another_temperature(monkeypatch):
-    original = index_gibbs.kernel_move
+    original = moves.move_point
 
-    def kernel_move(kernel, evaluate, key, state, beta, *rest):
-        return original(kernel, evaluate, key, state, 0.4 * beta, *rest)
+    def move_point(key, kernel, target, point, beta, *rest):
+        return original(key, kernel, target, point, 0.4 * beta, *rest)
 
-    patched(monkeypatch, "kernel_move", kernel_move)
+    patched(monkeypatch, moves, "move_point", move_point)
 
 
 def target_moves_of_another_pseudo_sample(monkeypatch):
-    original = AdaptivePseudoExtended._move_target
+    original = moves.Moves._move_carrier
 
-    def move_target(self, key, evaluate, points, carrier, parameters):
-        return original(self, key, evaluate, points, (carrier + 1) % NUM_PARTICLES, parameters)
+    def move_carrier(self, key, points, carrier, parameters):
+        return original(self, key, points, (carrier + 1) % NUM_PARTICLES, parameters)
 
-    monkeypatch.setattr(AdaptivePseudoExtended, "_move_target", move_target)
+    monkeypatch.setattr(moves.Moves, "_move_carrier", move_carrier)
+
+
+def parts_of_the_density_swapped(monkeypatch):
+    """What a move carries apart ends in the wrong places: log γ0 as Δ, and Δ as log γ0."""
+    original = leapfrog.move_by_leapfrog
+
+    def move(*given, **options):
+        point, info = original(*given, **options)
+        return point._replace(log_base=point.delta, delta=point.log_base), info
+
+    patched(monkeypatch, hamiltonian, "move_by_leapfrog", move)
+
+
+def half_a_kick_forgotten(monkeypatch):
+    """The momentum at the end lacks its last half step, so the energy error is wrong."""
+    original = leapfrog.leapfrog
+
+    def trajectory(target, beta, start, momentum, step_size, metric, num_steps):
+        end, last = original(target, beta, start, momentum, step_size, metric, num_steps)
+        return end, last - 0.5 * step_size * metric.force(end.gradient(beta))
+
+    patched(monkeypatch, leapfrog, "leapfrog", trajectory)
+
+
+def jitter_by_place(monkeypatch):
+    """A length that depends on where the trajectory starts."""
+    original = leapfrog.leapfrog
+
+    def trajectory(target, beta, start, momentum, step_size, *rest):
+        return original(target, beta, start, momentum, step_size * (1 + (start.position[0] > 0.5)), *rest)
+
+    patched(monkeypatch, leapfrog, "leapfrog", trajectory)
 
 
 TARGET_BUGS = [
@@ -335,6 +372,9 @@ BUGS = [
     cells_without_a_slope,
     no_kinetic_energy,
     step_size_by_place,
+    half_a_kick_forgotten,
+    jitter_by_place,
+    parts_of_the_density_swapped,
 ]
 
 
@@ -367,16 +407,17 @@ def test_without_bugs_nothing_is_caught(target_kernel):
 
 
 def test_standing_still_is_caught(monkeypatch):
-    patched(monkeypatch, "move", lambda key, kernel, evaluate, state, beta, *rest: (state, _moved(beta)))
-    patched(monkeypatch, "refresh", lambda key, draw, evaluate, state, beta: (state, beta, beta < 2))
-    original = AdaptivePseudoExtended._draw_index
+    patched(monkeypatch, moves, "move_points", lambda key, kernel, target, state, beta, *rest: (state, _moved(beta)))
+    patched(monkeypatch, moves, "refresh", lambda key, draw, evaluate, state, beta: (state, beta, beta < 2))
+    original = method.draw_index
 
-    def stay(self, key, path, points, info, *rest):
-        return original(self, key, path, points, info, *rest)._replace(t=info.t, carrier=info.carrier.argmax())
+    def stay(key, temperatures, path, points, info, *rest):
+        state = original(key, temperatures, path, points, info, *rest)
+        return state._replace(t=info.t, carrier=info.carrier.argmax())
 
-    monkeypatch.setattr(AdaptivePseudoExtended, "_draw_index", stay)
+    patched(monkeypatch, method, "draw_index", stay)
     assert not run(CASES["normal base"], KERNELS["HMC"]).passes()
 
 
 def _moved(beta):
-    return path_moves.MoveInfo(0 * beta, beta > 2, beta > 2, 0 * beta)
+    return KernelInfo(0 * beta, beta > 2, beta > 2, jnp.zeros(beta.shape, int))

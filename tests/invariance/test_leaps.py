@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels.path_moves import evaluator
+from pseudo_extended.kernels import evaluator
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
 from pseudo_extended.target.bases import NormalMixture as Mixture
@@ -54,12 +54,12 @@ def run(base, num_steps=3):
         key_leap, key_noise = jax.random.split(key)
         after, _ = leaps.leap(key_leap, base, evaluate, rows, now, beta, jnp.array([2, 0, 1]))
         # A little random walk beside it: leaps alone go back and forth between a few places.
-        moved = after.points.x + 0.3 * jax.random.normal(key_noise, x.shape)
+        moved = after.points.position + 0.3 * jax.random.normal(key_noise, x.shape)
         there = Labelled(jax.vmap(evaluate)(moved), jax.vmap(base.label)(moved))
         gained = there.points.log_density(beta) - after.points.log_density(beta)
         gained = gained + rows.log_ratio(there.label, after.label)
         accepted = jnp.log(jax.random.uniform(jax.random.fold_in(key_noise, 1), (3,))) < gained
-        return jnp.where(accepted[:, None], moved, after.points.x).ravel()
+        return jnp.where(accepted[:, None], moved, after.points.position).ravel()
 
     def statistics(flat):
         x = flat.reshape(3, 2)

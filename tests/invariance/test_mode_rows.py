@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels import path_moves
-from pseudo_extended.methods.adaptive_pseudo_extended import AdaptivePseudoExtended
-from pseudo_extended.methods.index_parameters import IndexParameters
+from pseudo_extended.kernels import evaluator
+from pseudo_extended.methods.adaptive.index import draw_index
+from pseudo_extended.methods.adaptive.method import AdaptivePseudoExtended
+from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
 from pseudo_extended.tempering import labelled, mode_rows
@@ -79,11 +80,11 @@ def run(kernel, rows=ROWS, num_steps=2):
     with double_precision():
         knots = jnp.linspace(0.0, 1.0, NODES)
         path = Path(jnp.asarray(BETAS), jnp.asarray(rows))
-        parameters = IndexParameters(path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
+        parameters = AdaptiveParameters(path, jnp.log(0.9 - 0.4 * knots), (1.5 - knots)[:, None])
         learned = jax.tree.map(jnp.asarray, LEARNED)
         method = AdaptivePseudoExtended(NUM_PARTICLES, kernel, learned_base=learned, parameters=parameters)
         blank = method.init(jax.random.key(0), TARGET, jnp.zeros((NUM_PARTICLES, 1)))
-    evaluate = path_moves.evaluator(TARGET.with_base(LEARNED), gradient=method.needs_gradient)
+    evaluate = evaluator(TARGET.with_base(LEARNED), gradient=method.needs_gradient)
 
     def chain_at(flat):
         x, t, k, label = parts(flat)
@@ -94,12 +95,12 @@ def run(kernel, rows=ROWS, num_steps=2):
         state, _ = method.step(key, TARGET, chain_at(flat))
         assert state.label is not None
         whole = jnp.append(state.carrier, state.label).astype(float)
-        return jnp.concatenate([state.points.x[:, 0], state.t, whole])
+        return jnp.concatenate([state.points.position[:, 0], state.t, whole])
 
     def statistics(flat):
         x, t, k, label = parts(flat)
         now = chain_at(flat).state
-        drawn = method._draw_index(jax.random.key(0), path, now.points, now.last, now.label)
+        drawn = draw_index(jax.random.key(0), method.temperatures, path, now.points, now.last, now.label)
         weight = jax.nn.softmax(drawn.log_weight)
         others = jnp.where(jnp.arange(NUM_PARTICLES) == k, 0.0, x)
         extra = [weight @ x, weight[0], jnp.max(weight), x[k], jnp.sum(others), jnp.sum(others**2), k.astype(float)]
@@ -127,7 +128,7 @@ def no_refreshments(monkeypatch):
     def refresh(key, draw, evaluate, label_of, rows, now, beta):
         return now, 0 * beta, now
 
-    monkeypatch.setattr("pseudo_extended.methods.adaptive_pseudo_extended.refresh_labelled", refresh)
+    monkeypatch.setattr("pseudo_extended.methods.adaptive.moves.refresh_labelled", refresh)
 
 
 def test_local_moves_alone(monkeypatch):
@@ -138,9 +139,7 @@ def test_local_moves_alone(monkeypatch):
 
 def g_forgotten_in_local_moves(monkeypatch):
     no_refreshments(monkeypatch)
-    monkeypatch.setattr(
-        "pseudo_extended.methods.adaptive_pseudo_extended.settle", lambda key, rows, before, after: after
-    )
+    monkeypatch.setattr("pseudo_extended.methods.adaptive.moves.settle", lambda key, rows, before, after: after)
 
 
 def g_forgotten_in_refreshments(monkeypatch):
@@ -150,7 +149,7 @@ def g_forgotten_in_refreshments(monkeypatch):
         flat = rows.path._replace(log_g=0 * rows.path.log_g)
         return original(key, draw, evaluate, label_of, rows._replace(path=flat), *rest)
 
-    monkeypatch.setattr("pseudo_extended.methods.adaptive_pseudo_extended.refresh_labelled", refresh)
+    monkeypatch.setattr("pseudo_extended.methods.adaptive.moves.refresh_labelled", refresh)
 
 
 def g_upside_down(monkeypatch):
@@ -173,7 +172,7 @@ def label_not_computed_again(monkeypatch):
     def settle(key, rows, before, after):
         return original(key, rows, before, after)._replace(label=before.label)
 
-    monkeypatch.setattr("pseudo_extended.methods.adaptive_pseudo_extended.settle", settle)
+    monkeypatch.setattr("pseudo_extended.methods.adaptive.moves.settle", settle)
 
 
 def row_of_the_first_mode_for_all(monkeypatch):

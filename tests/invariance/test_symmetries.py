@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels.path_moves import evaluator
+from pseudo_extended.kernels import evaluator
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
 from pseudo_extended.tempering import symmetric
@@ -44,7 +44,7 @@ def run(path=PATH, num_steps=2):
         return symmetric.Sited(jax.vmap(evaluate)(x), label, jnp.asarray(T), CARRIER, beta)
 
     def step(key, flat):
-        return symmetric.move_by_symmetry(key, own, sited(flat.reshape(3, 2)), path, gradient=True)[0].x.ravel()
+        return symmetric.move_by_symmetry(key, own, sited(flat.reshape(3, 2)), path)[0].position.ravel()
 
     def statistics(flat):
         x = flat.reshape(3, 2)
@@ -70,8 +70,8 @@ def test_what_is_known_at_the_image_is_what_it_would_be_found_to_be():
         x = jnp.asarray(np.random.default_rng(0).normal(size=(3, 2)))
         now = symmetric.Sited(jax.vmap(evaluate)(x), None, jnp.asarray(T), CARRIER, jnp.ones(3))
         points, _ = symmetric.move_by_symmetry(jax.random.key(3), own, now, PATH, gradient=True)
-        assert np.sum(np.any(points.x != x, axis=1)) >= 2  # the identity is one of four elements
-        for got, expected in zip(points, jax.vmap(evaluate)(points.x), strict=True):
+        assert np.sum(np.any(points.position != x, axis=1)) >= 2  # the identity is one of four elements
+        for got, expected in zip(points, jax.vmap(evaluate)(points.position), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10)
 
 
@@ -79,8 +79,8 @@ def base_forgotten(monkeypatch):
     """As if the base had the symmetry: the ratio is that of the target alone."""
     original = symmetric.move_by_symmetry
 
-    def move(key, target, now, path, *, gradient):
-        return original(key, target, now._replace(beta=jnp.ones_like(now.beta)), path, gradient=gradient)
+    def move(key, target, now, path):
+        return original(key, target, now._replace(beta=jnp.ones_like(now.beta)), path)
 
     monkeypatch.setattr(symmetric, "move_by_symmetry", move)
 
@@ -88,8 +88,8 @@ def base_forgotten(monkeypatch):
 def base_upside_down(monkeypatch):
     original = symmetric.move_by_symmetry
 
-    def move(key, target, now, path, *, gradient):
-        return original(key, target, now._replace(beta=2 - now.beta), path, gradient=gradient)
+    def move(key, target, now, path):
+        return original(key, target, now._replace(beta=2 - now.beta), path)
 
     monkeypatch.setattr(symmetric, "move_by_symmetry", move)
 

@@ -85,15 +85,15 @@ def start(method, path):
 MOVE = AbstractKernel.move_tempered
 
 
-def stale(kernel, key, target, beta, state, parameters):
+def stale(kernel, key, target, beta, state, *tuning):
     """The point moves, and what is known about it does not."""
-    new, info = MOVE(kernel, key, target, beta, state, parameters)
+    new, info = MOVE(kernel, key, target, beta, state, *tuning)
     return state._replace(position=new.position), info
 
 
-def too_hot(kernel, key, target, beta, state, parameters):
+def too_hot(kernel, key, target, beta, state, *tuning):
     """The kernel sees another temperature."""
-    return MOVE(kernel, key, target, 0.5 * beta, state, parameters)
+    return MOVE(kernel, key, target, 0.5 * beta, state, *tuning)
 
 
 def plant(monkeypatch, module, name, bug):

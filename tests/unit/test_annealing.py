@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels.path_moves import evaluator
+from pseudo_extended.kernels import evaluator
 from pseudo_extended.pilot.annealing import anneal, metric, path_from, tuning_at, tuning_from
 
 pytestmark = pytest.mark.usefixtures("x64")
@@ -20,11 +20,10 @@ def run(target, kernel=None, dense=False, beta_min=0.0, seed=0, reserve=None):
     def both(key):
         key_draw, key_anneal = jax.random.split(key)
         x = jax.vmap(target.draw_base)(jax.random.split(key_draw, NUM_POINTS))
-        evaluate = evaluator(target, gradient=kernel.uses_gradient)
         return anneal(
             key_anneal,
             kernel,
-            evaluate,
+            target,
             x,
             x if reserve is None else reserve,
             beta_min=beta_min,
@@ -56,7 +55,7 @@ def test_a_target_that_vanishes_at_most_draws_of_the_base(half_width):
     annealed = run(target, reserve=np.array([[0.0005], [-0.0002]]), seed=3)
     assert bool(annealed.finished)
     assert np.all(np.isfinite(annealed.log_z))
-    assert np.all(np.abs(annealed.population.x) < half_width)
+    assert np.all(np.abs(annealed.population.position) < half_width)
     assert np.all(np.isfinite(path_from(annealed, 8).log_g))
     if half_width == 0.3:
         assert 0.02 < annealed.covered < 0.2
@@ -74,7 +73,7 @@ def test_log_z_and_points(dim, scale, shift):
     islands = np.asarray(annealed.log_z)[-1]
     # Five standard errors of four islands, t with 3 degrees of freedom: false alarm 2 %, and seeds are constants.
     assert abs(islands.mean() - log_z) < 5 * islands.std(ddof=1) / 2 + 0.05
-    x = np.asarray(annealed.population.x)
+    x = np.asarray(annealed.population.position)
     np.testing.assert_allclose(x.mean(axis=0), 1.0, atol=0.5 * scale)
     np.testing.assert_allclose(x.std(axis=0), scale, rtol=0.5)
     beta = np.asarray(annealed.beta)[: int(annealed.num_levels)]

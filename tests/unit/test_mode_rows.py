@@ -4,7 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import pseudo_extended as pe
-from pseudo_extended.methods.index_parameters import IndexParameters, with_rows_for
+from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters, with_rows_for
 from pseudo_extended.pilot.learned_base import pad_components
 from pseudo_extended.tempering.mode_rows import adapt_rows, anchored, log_g_at, with_rows
 from pseudo_extended.tempering.path import Path, cells_given
@@ -27,7 +27,7 @@ class TestLabels:
         np.testing.assert_array_equal(padded.labels, [0, 1, -1, -1, 0, 0, 0, 0])
 
     def test_rows_are_for_two_modes_at_least(self):
-        parameters = IndexParameters(PATH, jnp.zeros(2), jnp.ones((2, 1)))
+        parameters = AdaptiveParameters(PATH, jnp.zeros(2), jnp.ones((2, 1)))
         assert with_rows_for(parameters, BASE).path.log_g.shape == (5, 3)
         one = pe.NormalMixture([[0.0], [1.0], [1.0]], [[1.0], [2.0], [5.0]])
         assert with_rows_for(parameters, one).path.log_g.ndim == 1

@@ -4,10 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from blackjax.mcmc.integrators import IntegratorState, velocity_verlet
+from blackjax.mcmc.metrics import gaussian_euclidean
 from scipy.special import logsumexp
 
 import pseudo_extended as pe
-from pseudo_extended.kernels import KernelParameters, initial_state
+from pseudo_extended.kernels import KernelParameters, Metric, initial_state
+from pseudo_extended.kernels.leapfrog import leapfrog
 from pseudo_extended.kernels.tempered import log_density_at, tempered_point
 from pseudo_extended.methods.level_weights import SWEEP, first_sums, leading_log_weight, level_log_weight, update_sums
 from pseudo_extended.methods.simulated_tempering import level_log_probabilities
@@ -132,17 +135,71 @@ class TestPath:
         point = tempered_point(target, jnp.array([-1.0]), gradient=False)
         np.testing.assert_allclose(point.log_density(jnp.asarray(0.0)), -0.5 - 0.5 * np.log(2 * np.pi))
 
+    @pytest.mark.parametrize(
+        "kernel",
+        [pe.HMC(2, jitter=0), pe.MALA(), pe.NUTS(1), pe.RandomWalk()],
+        ids=lambda kernel: type(kernel).__name__,
+    )
     @pytest.mark.parametrize("target", [NORMAL, WITH_BASE], ids=["no base", "base"])
     @pytest.mark.parametrize("step_size", [0.3, 50.0], ids=["moves", "stays"])
-    def test_a_move_keeps_both_parts_right(self, target, step_size):
-        kernel, state = pe.HMC(2), tempered_point(target, jnp.asarray(self.u), gradient=True)
-        parameters = KernelParameters(jnp.array([step_size]), jnp.ones(2))
-        new, info = kernel.move_tempered(jax.random.key(0), target, jnp.asarray(0.4), state, parameters)
+    def test_a_move_keeps_both_parts_right(self, target, step_size, kernel):
+        state = tempered_point(target, jnp.asarray(self.u), gradient=kernel.uses_gradient)
+        metric = Metric.from_inverse_mass(jnp.ones(2))
+        given = (jax.random.key(1), target, jnp.asarray(0.4), state, jnp.array([step_size]), metric)
+        new, info = kernel.move_tempered(*given)
         assert bool(jnp.all(new.position == state.position)) == (step_size == 50.0)
-        expected = tempered_point(target, new.position, gradient=True)
-        for one, other in zip(new, expected, strict=True):
+        expected = tempered_point(target, new.position, gradient=kernel.uses_gradient)
+        for one, other in zip(jax.tree.leaves(new), jax.tree.leaves(expected), strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)
-        assert int(info.num_evaluations) == 2 + (target.base is not None)
+
+    @pytest.mark.parametrize(("kernel", "again"), [(pe.HMC(2), 0), (pe.MALA(), 0), (pe.RandomWalk(), 1)])
+    def test_hamiltonian_kernels_evaluate_once_a_step_and_others_once_more(self, kernel, again):
+        metric = Metric.from_inverse_mass(jnp.ones(2))
+        for target in (NORMAL, WITH_BASE):
+            state = tempered_point(target, jnp.asarray(self.u), gradient=kernel.uses_gradient)
+            given = (jax.random.key(0), target, jnp.asarray(0.4), state, jnp.array([0.3]), metric)
+            steps = getattr(kernel, "num_steps", 1)
+            assert int(kernel.move_tempered(*given)[1].num_evaluations) == steps + again * (target.base is not None)
+
+    @pytest.mark.parametrize("beta", [0.0, 0.3, 1.0])
+    def test_the_split_leapfrog_goes_where_that_of_blackjax_goes(self, beta):
+        """With one momentum and a dense metric: `HMC.step` and `HMC.move_tempered` follow the same trajectory."""
+        target, x = WITH_BASE, jnp.asarray(self.u)
+        covariance = jnp.array([[1.5, 0.4], [0.4, 0.7]])
+        metric, density = Metric.from_inverse_mass(covariance), log_density_at(target, jnp.asarray(beta))
+        white = jnp.array([0.7, -1.1])
+        momentum = jnp.linalg.solve(metric.factor.T, white)
+        state = IntegratorState(x, momentum, *jax.value_and_grad(density)(x))
+        one_step = velocity_verlet(density, gaussian_euclidean(covariance).kinetic_energy)
+        for _ in range(5):
+            state = one_step(state, 0.2)
+        point = tempered_point(target, x, gradient=True)
+        end, last = leapfrog(target, jnp.asarray(beta), point, white, jnp.asarray(0.2), metric, 5)
+        np.testing.assert_allclose(end.position, state.position, rtol=1e-10)
+        np.testing.assert_allclose(metric.factor.T @ state.momentum, last, rtol=1e-10)
+        np.testing.assert_allclose(end.log_density(jnp.asarray(beta)), state.logdensity, rtol=1e-10)
+
+    @pytest.mark.parametrize("jitter", [0.0, 0.4, 0.9])
+    def test_the_length_of_a_trajectory_varies_as_hmc_says(self, jitter):
+        """On a flat density a trajectory is a straight line, so its length is |x' - x| / (number of steps |p|)."""
+        flat = pe.Target(lambda x: 0.0 * jnp.sum(x), np.zeros(1))
+        kernel, metric = pe.HMC(3, jitter=jitter), Metric.from_inverse_mass(jnp.ones(1))
+        start = tempered_point(flat, jnp.zeros(1), gradient=True)
+        keys, size = jax.random.split(jax.random.key(0), 4000), jnp.array([0.5])
+        split = jax.vmap(lambda key: kernel.move_tempered(key, flat, jnp.ones(()), start, size, metric)[0].position)(
+            keys
+        )
+        state = initial_state(flat.log_target, jnp.zeros(1), gradient=True)
+        whole = jax.vmap(
+            lambda key: kernel.step(key, flat.log_target, state, KernelParameters(size, jnp.ones(1)))[0].position
+        )(keys)
+        # The length of a trajectory is 1.5 p (1 + jitter v), p standard normal and v uniform on (-1, 1).
+        fourth = 1 + 2 * jitter**2 + jitter**4 / 5
+        for moved in (split, whole):
+            x = np.asarray(moved)[:, 0] / 1.5
+            for power, expected in ((2, 1 + jitter**2 / 3), (4, 3 * fourth)):
+                error = np.std(x**power) / np.sqrt(x.size)
+                assert abs(np.mean(x**power) - expected) < 4 * error
 
 
 @pytest.mark.usefixtures("x64")

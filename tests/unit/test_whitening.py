@@ -1,11 +1,10 @@
 """The factor that makes a target round, and the metric that shares it."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from pseudo_extended.kernels.path_moves import Scale
+from pseudo_extended.kernels import Metric
 from pseudo_extended.pilot.modes import Modes
 from pseudo_extended.pilot.whitening import Whitening, from_modes, from_points
 
@@ -46,12 +45,15 @@ def test_a_metric_is_its_factor_applied(x64, dense, shared):
     rng = np.random.default_rng(1)
     local = np.tril(rng.normal(size=(3, 4, 4))) if dense else rng.uniform(1, 2, size=(3, 4))
     factor = rng.normal(size=(4, 4))
-    scale = Scale(jnp.asarray(local), jnp.asarray(factor) if shared else None)
+    common = jnp.asarray(factor) if shared else None
+    metrics = [Metric.from_factor(jnp.asarray(each), common) for each in local]
     vectors = rng.normal(size=(3, 4))
     whole = [(factor if shared else np.eye(4)) @ (each if dense else np.diag(each)) for each in local]
-    np.testing.assert_allclose(scale.apply(vectors), [f @ v for f, v in zip(whole, vectors, strict=True)])
-    np.testing.assert_allclose(scale.apply_transpose(vectors), [f.T @ v for f, v in zip(whole, vectors, strict=True)])
-    if not shared:
-        masses = jax.vmap(lambda local: Scale(local).inverse_mass())(local)
-        expected = np.array([f @ f.T for f in whole])
-        np.testing.assert_allclose(masses, expected if dense else np.diagonal(expected, axis1=1, axis2=2))
+    for metric, f, vector in zip(metrics, whole, vectors, strict=True):
+        np.testing.assert_allclose(metric.velocity(jnp.asarray(vector)), f @ vector)
+        np.testing.assert_allclose(metric.force(jnp.asarray(vector)), f.T @ vector)
+        if not shared:
+            expected = f @ f.T if dense else np.diagonal(f @ f.T)
+            np.testing.assert_allclose(metric.inverse_mass, expected)
+            again = Metric.from_inverse_mass(metric.inverse_mass)
+            np.testing.assert_allclose(again.velocity(again.force(jnp.asarray(vector))), f @ f.T @ vector)

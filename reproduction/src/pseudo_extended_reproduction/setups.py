@@ -167,11 +167,11 @@ def _along_a_path(name: str, problem: str, bench: Bench, draws: int) -> Setup:
     kind, _, how = name.partition("-")
     if kind == "st":
         ladder = linear if how == "equal" else sigmoidal
-        return Setup(SimulatedTempering(ladder(NUM_TEMPERATURES - 1), HMC(20)), draws, 10 * WARMUP, target)
+        return Setup(SimulatedTempering(ladder(NUM_TEMPERATURES - 1), HMC(20, jitter=0)), draws, 10 * WARMUP, target)
     if kind == "ais":
         schedule, chains = "linear" if how == "equal" else "sigmoidal", min(NUM_WALKS, draws)
-        method = AnnealedImportance(schedule, HMC(5), num_steps=NUM_TEMPERATURES).with_width(chains)
+        method = AnnealedImportance(schedule, HMC(5, jitter=0), num_steps=NUM_TEMPERATURES).with_width(chains)
         return Setup(method, draws // chains, min(100, max(draws // 10, 20)), target, chains=chains)
     variant = "gibbs" if name == "gs-gibbs" else "joint"
-    method = ContinuousTempering(variant, HMC(20), base=fitted.base, log_zeta=fitted.log_zeta, step_size=0.5)
+    method = ContinuousTempering(variant, HMC(20, jitter=0), base=fitted.base, log_zeta=fitted.log_zeta, step_size=0.5)
     return Setup(method, draws, WARMUP)

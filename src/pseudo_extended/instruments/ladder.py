@@ -35,8 +35,7 @@ class Fixed(AbstractStaticInstrument):
 
     def temperatures(self) -> Temperatures:
         """Return the one rung, which all pseudo-samples share."""
-        beta = float(self.beta)
-        return Temperatures(beta, beta, self.beta[None], np.zeros(1))
+        return Temperatures(self.beta, self.beta, self.beta[None], np.zeros(1))
 
     def terms(
         self, target: Target, x: Float[Array, "particle d"], path: PathPoint, auxiliary: Float[Array, " auxiliary"]
@@ -86,7 +85,7 @@ class Ladder(AbstractStaticInstrument):
 
     def temperatures(self) -> Temperatures:
         """Return the rungs, one for each pseudo-sample."""
-        return Temperatures(float(self.rungs[0]), float(self.rungs[-1]), self.rungs, self.log_g)
+        return Temperatures(self.rungs[0], self.rungs[-1], self.rungs, self.log_g)
 
     def terms(
         self, target: Target, x: Float[Array, "particle d"], path: PathPoint, auxiliary: Float[Array, " auxiliary"]

@@ -79,7 +79,7 @@ class Tempered(AbstractInstrument):
 
     def temperatures(self) -> Temperatures:
         """Return the range of β, with the g or the prior of β that the user prescribes."""
-        return Temperatures(self.beta_min, self.beta_max, None, self.log_g or self.log_prior)
+        return Temperatures(self.beta_min, self.beta_max, log_g=self.log_g or self.log_prior)
 
     def terms(
         self, target: Target, x: Float[Array, "particle d"], path: PathPoint, auxiliary: Float[Array, " auxiliary"]

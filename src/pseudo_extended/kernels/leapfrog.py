@@ -66,6 +66,7 @@ def move_by_leapfrog(
     size = jittered(step_size, jitter, uniform[0])
     end, last = leapfrog(target, beta, point, momentum, size, metric, num_steps)
     log_density, gradient = end.log_density(beta), end.gradient(beta)
+    assert gradient is not None
     finite = jnp.isfinite(log_density) & jnp.all(jnp.isfinite(gradient))
     gained = log_density - point.log_density(beta) + 0.5 * (jnp.sum(momentum**2) - jnp.sum(last**2))
     gained = jnp.where(finite & ~jnp.isnan(gained), gained, -jnp.inf)

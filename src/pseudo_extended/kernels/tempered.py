@@ -31,6 +31,11 @@ class TemperedPoint(NamedTuple):
         """The log density of the target, log γ, which is the end of the path."""
         return self.log_base + self.delta
 
+    @property
+    def grad_target(self) -> Float[Array, "*batch d"] | None:
+        """The gradient of the log density of the target."""
+        return None if self.grad_base is None or self.grad_delta is None else self.grad_base + self.grad_delta
+
     def log_density(self, beta: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
         """The log density at β, from what is known; at β = 0 that of the base, whatever Δ is there."""
         return zero_if_invalid(self.log_base + beta * jnp.where(beta == 0, 0.0, self.delta))

@@ -88,13 +88,13 @@ class ContinuousTempering(AbstractPreparedMethod):
 
     @classmethod
     def graham_2017(cls, variant: str = "joint") -> "ContinuousTempering":
-        """The setting of the authors' code: HMC with 20 leapfrog steps of size 0.5, and a variational fit as the base.
+        """The setting of the authors' code: HMC with 20 leapfrog steps of size 0.5, without jitter, and a variational fit as the base.
 
         >>> import pseudo_extended as pe
         >>> pe.ContinuousTempering.graham_2017("gibbs").step_size
         0.5
         """
-        return cls(variant, HMC(20), base="fit", step_size=0.5)
+        return cls(variant, HMC(20, jitter=0), base="fit", step_size=0.5)
 
     @property
     def needs_gradient(self) -> bool:

@@ -278,7 +278,9 @@ class ParallelTempering(AbstractMethod):
         keys = jax.random.split(key_kernels, betas.size)
         rest = jax.tree.map(lambda leaf: leaf[first:], path)
 
-        def move(key: Any, beta: Any, point: TemperedPoint, kernel: KernelParameters) -> tuple[TemperedPoint, KernelInfo]:
+        def move(
+            key: Any, beta: Any, point: TemperedPoint, kernel: KernelParameters
+        ) -> tuple[TemperedPoint, KernelInfo]:
             metric = Metric.from_inverse_mass(kernel.inverse_mass)
             return self.kernel.move_tempered(key, target, beta, point, kernel.step_size, metric)
 

@@ -65,7 +65,7 @@ class PreparedPath(NamedTuple):
         They are the geometric means of the spread of the points and the inverse spread of their scores.
         """
         population = self.annealed.population
-        x, score = np.asarray(population.position), np.asarray(population.gradient(np.ones(len(population.delta))))
+        x, score = np.asarray(population.position), np.asarray(population.grad_target)
         factor = self.shared_metric
         if factor is not None:
             x, score = np.linalg.solve(factor, x.T).T, score @ factor
@@ -211,7 +211,7 @@ class _Learning:
         """Learn a metric from the points that a pass has reached."""
         if self.preparation.whitens and bool(pilot.annealed.finished):
             population = pilot.annealed.population
-            score = np.asarray(population.gradient(np.ones(len(population.delta))))
+            score = np.asarray(population.grad_target)
             self.annealer.whitening = from_points(pilot.population, score)
 
     def _improve(self, best: Pilot) -> Pilot:

@@ -18,7 +18,7 @@ from pseudo_extended.compiled import Device
 from pseudo_extended.methods import AbstractMethod, Chain
 from pseudo_extended.precision import double_precision, in_double_precision
 from pseudo_extended.run.program import Programs, Record, build_programs_on, chunk_input
-from pseudo_extended.store import RENAMED_STATE
+from pseudo_extended.store import DROPPED_STATE, RENAMED_STATE
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import stages
 
@@ -134,6 +134,7 @@ def chain_from(leaves: dict[str, np.ndarray], like: Chain) -> Chain:
     names = [jax.tree_util.keystr(path) for path, _ in paths]
     if set(names) != leaves.keys():
         leaves = {renamed_leaf(name): leaf for name, leaf in leaves.items()}
+        leaves = {name: leaf for name, leaf in leaves.items() if name in names or name not in DROPPED_STATE}
     if set(names) != leaves.keys():
         raise ValueError("the arrays of the stored state are not those of this method")
     with double_precision():
@@ -156,6 +157,9 @@ def _plain(leaf: Any) -> np.ndarray:
 def _like(array: np.ndarray, leaf: Any) -> Any:
     if _is_key(leaf):
         return jax.random.wrap_key_data(jnp.asarray(array), impl="threefry2x32")
+    counts = array.shape == leaf.shape and np.issubdtype(leaf.dtype, np.integer)
+    if counts and np.array_equal(array, array.astype(leaf.dtype)):  # older snapshots have some counts as floats
+        return array.astype(leaf.dtype)
     if array.shape != leaf.shape or array.dtype != leaf.dtype:
         raise ValueError(f"the stored state has an array of shape {array.shape}; this method has {leaf.shape}")
     return array

@@ -32,6 +32,7 @@ from pseudo_extended.store.store import StoreError as StoreError
 from pseudo_extended.store.store import StoreWriteError as StoreWriteError
 from pseudo_extended.store.store import has_manifest as has_manifest
 from pseudo_extended.store.store import store_path as store_path
+from pseudo_extended.store.tags import DROPPED_STATE as DROPPED_STATE
 from pseudo_extended.store.tags import RENAMED_STATE as RENAMED_STATE
 from pseudo_extended.store.tags import TAGS as TAGS
 from pseudo_extended.store.tags import UnknownTagError as UnknownTagError

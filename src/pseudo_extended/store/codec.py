@@ -15,7 +15,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from pseudo_extended.store.tags import ADDED_FIELDS, DROPPED_FIELDS, RENAMED_FIELDS, class_of, tag_of
+from pseudo_extended.store.tags import ADDED_FIELDS, ADDED_IN_PARTS, DROPPED_FIELDS, RENAMED_FIELDS, class_of, tag_of
 
 MAX_DEPTH = 50
 """Levels of one value in another; methods have about six."""
@@ -84,11 +84,22 @@ def up_to_date(code: Any) -> Any:
     if "class" in code and isinstance(code.get("fields"), dict):
         tag = code["class"]
         renamed, dropped = RENAMED_FIELDS.get(tag, {}), DROPPED_FIELDS.get(tag, ())
+        code = _with_added_parts(code)
         inside = {
             renamed.get(name, name): up_to_date(entry) for name, entry in code["fields"].items() if name not in dropped
         }
         return {"class": tag, "fields": ADDED_FIELDS.get(tag, {}) | inside}
     return {name: up_to_date(entry) for name, entry in code.items()}
+
+
+def _with_added_parts(code: dict[str, Any]) -> dict[str, Any]:
+    """The code of an object whose parts have the fields that they had by being parts of it."""
+    inside = dict(code["fields"])
+    for name, added in ADDED_IN_PARTS.get(code["class"], {}).items():
+        match inside.get(name):
+            case {"class": str(tag), "fields": dict(fields)} if tag in added:
+                inside[name] = {"class": tag, "fields": added[tag] | fields}
+    return {"class": code["class"], "fields": inside}
 
 
 def _is_entry(entry: Any) -> bool:

@@ -54,15 +54,29 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {}
 ADDED_FIELDS: dict[str, dict[str, Any]] = {
     "base/normal-mixture": {"labels": None},
     "part/index-parameters": {"target_scale": None},
+    "kernel/hmc": {"jitter": 0.0},
     "method/index-gibbs": {"leaps": False, "target_kernel": None, "num_target_moves": 0, "shared_metric": None},
 }
 """For each tag, fields that older stores do not have, and the value that they stood for, as `encode` writes it."""
 
+ADDED_IN_PARTS: dict[str, dict[str, dict[str, dict[str, Any]]]] = {
+    # The adaptive method jittered the trajectories of its HMC by itself, as no other method did.
+    "method/index-gibbs": {"kernel": {"kernel/hmc": {"jitter": 0.4}}},
+}
+"""For a tag, and the tag of one of its fields, added fields that stood for something else there."""
+
 DROPPED_FIELDS: dict[str, tuple[str, ...]] = {}
 """For each tag, fields that older stores have and that mean nothing any more."""
 
-RENAMED_STATE: dict[str, str] = {}
+RENAMED_STATE: dict[str, str] = {
+    ".state.points.x": ".state.points.position",
+    ".state.points.gradient_base": ".state.points.grad_base",
+    ".state.points.gradient_delta": ".state.points.grad_delta",
+}
 """Parts of the paths of a chain's arrays that older snapshots have, such as `.state.path.grad_base`: old -> new."""
+
+DROPPED_STATE = (".state.points.grad_base", ".state.points.grad_delta")
+"""Arrays that older snapshots have also for methods that have none of them: zeros where no gradient was used."""
 
 OURS = frozenset(tag.partition("/")[0] for tag in TAGS)
 _registered: dict[str, type] = {}

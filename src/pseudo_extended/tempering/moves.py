@@ -1,4 +1,4 @@
-"""Moves of many tempered points at once, each at an inverse temperature of its own; they leave γ_β of each invariant."""
+"""Moves of many tempered points at once, each at a β of its own; they leave γ_β of each point invariant."""
 
 from collections.abc import Callable
 from typing import Any
@@ -30,8 +30,8 @@ def move_points(
     """
     keys = jax.random.split(key, beta.shape[0])
 
-    def one(key: Any, point: TemperedPoint, *tuning: Any) -> tuple[TemperedPoint, KernelInfo]:
-        return move_point(key, kernel, target, point, *tuning, shared)
+    def one(key: Any, point: Any, beta: Any, step_size: Any, factor: Any) -> tuple[TemperedPoint, KernelInfo]:
+        return move_point(key, kernel, target, point, beta, step_size, factor, shared)
 
     return jax.vmap(one)(keys, points, beta, step_size, factor)
 
@@ -50,9 +50,7 @@ def move_point(
     steps = jnp.broadcast_to(step_size, kernel.target_acceptance.shape)
     moved, info = kernel.move_tempered(key, target, beta, point, steps, Metric.from_factor(factor, shared))
     finite = moved.is_finite()
-    info = info._replace(
-        acceptance_rate=jnp.nanmean(info.acceptance_rate), non_finite=info.non_finite | ~finite
-    )
+    info = info._replace(acceptance_rate=jnp.nanmean(info.acceptance_rate), non_finite=info.non_finite | ~finite)
     return select(finite, moved, point), info
 
 

@@ -1,4 +1,4 @@
-"""The index step: which pseudo-sample carries the target, and the temperatures of the others, drawn given the points."""
+"""The index step: which pseudo-sample carries the target, and all temperatures, drawn given the points."""
 
 import jax
 import jax.numpy as jnp

@@ -121,7 +121,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
                 f'num_particles must be an integer of at least 2, or "auto"; got {checks.describe(num_particles)}.'
             )
         if num_particles == "auto":
-            num_particles = self.temperatures.num_rungs if self.temperatures.num_rungs > 1 else 8
+            num_particles = self.temperatures.rungs.size if self.temperatures.rungs.size > 1 else 8
         self.num_particles = checks.integer("num_particles", num_particles, minimum=2)
         self.chooses_kernel = kernel is None
         self.kernel = checks.instance(
@@ -195,7 +195,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         preparation = Preparation(
             kernel=kernel,
             learns_base=self.learns_base(target),
-            beta_min=self.temperatures.beta_min,
+            beta_min=float(self.temperatures.beta_min),
             dense=self._dense(target.dim),
             whitens=self._whitens(target.dim),
         )
