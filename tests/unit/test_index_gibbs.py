@@ -170,7 +170,7 @@ class TestListingTheModes:
         modes = Modes(x, np.zeros(num_modes), np.full((num_modes, 1, 1), 0.01), np.full(num_modes, num_hits))
         points = np.random.default_rng(0).normal(np.repeat(x[:reached], 25, axis=0), 0.1)
         broad = pilot("a broad normal", 5.0, 0.0, finished=finished)
-        broad = broad._replace(annealed=broad.annealed._replace(population=SimpleNamespace(x=points)))
+        broad = broad._replace(annealed=broad.annealed._replace(population=SimpleNamespace(position=points)))
         return why_not_listed(modes, mode_base(modes, broad_base(modes), MAX_MODES), broad)
 
     def test_as_many_as_the_longest_list(self):
@@ -346,4 +346,4 @@ class TestRun:
             drawn, _ = programs.advance(draws, np.asarray(0), warmed)
         jax.tree.map(np.testing.assert_array_equal, warmed.parameters, drawn.parameters)
         assert np.any(np.asarray(warmed.parameters.path.log_g) != np.asarray(chain.parameters.path.log_g))
-        assert np.any(np.asarray(drawn.state.points.x) != np.asarray(warmed.state.points.x))
+        assert np.any(np.asarray(drawn.state.points.position) != np.asarray(warmed.state.points.position))

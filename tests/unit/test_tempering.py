@@ -146,7 +146,7 @@ class TestPath:
         state = tempered_point(target, jnp.asarray(self.u), gradient=kernel.uses_gradient)
         metric = Metric.from_inverse_mass(jnp.ones(2))
         given = (jax.random.key(1), target, jnp.asarray(0.4), state, jnp.array([step_size]), metric)
-        new, info = kernel.move_tempered(*given)
+        new, _ = kernel.move_tempered(*given)
         assert bool(jnp.all(new.position == state.position)) == (step_size == 50.0)
         expected = tempered_point(target, new.position, gradient=kernel.uses_gradient)
         for one, other in zip(jax.tree.leaves(new), jax.tree.leaves(expected), strict=True):

@@ -88,7 +88,7 @@ class ContinuousTempering(AbstractPreparedMethod):
 
     @classmethod
     def graham_2017(cls, variant: str = "joint") -> "ContinuousTempering":
-        """The setting of the authors' code: HMC with 20 leapfrog steps of size 0.5, without jitter, and a variational fit as the base.
+        """The setting of the authors' code: 20 leapfrog steps of size 0.5 without jitter, and a variational base.
 
         >>> import pseudo_extended as pe
         >>> pe.ContinuousTempering.graham_2017("gibbs").step_size
