@@ -30,7 +30,7 @@ STRICT = (
     "version.py",
 )
 """Modules all of whose docstrings stand alone; the list may only grow."""
-NOT_YET = ("kernels/path_moves.py", "methods/adaptive_pseudo_extended.py", "methods/index_parameters.py")
+NOT_YET: tuple[str, ...] = ()
 """Modules within those that are yet to be brought up; the list may only shrink."""
 MAX_ELSEWHERE = 180
 """Docstrings in all other modules that do not stand alone; the number may only shrink."""

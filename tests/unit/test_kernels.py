@@ -89,7 +89,7 @@ def test_walls(name, wall):
     """The step says `non_finite` exactly if the target was not finite where the move would have ended."""
     target = pe.Target(WALLS[wall], np.ones(1))
     value = jax.jit(jax.vmap(jax.value_and_grad(lambda x: target.log_target(x))))
-    step_size = 0.2 if name == "HMC" else 0.6  # its trajectories have several steps, and some must stay clear
+    step_size = 0.35 if name == "HMC" else 0.6  # its trajectories have several steps, and some must stay clear
     positions, infos, evaluated = walk(SIMPLE[name], target.log_target, [0.8], step_size, 60)
 
     def is_bad(points):

@@ -13,7 +13,7 @@ FEW_DIMENSIONS = 16
 
 
 def kernel_for(dim: int | None) -> HMC:
-    """Local moves for a target of `dim` dimensions, or of a number not known yet.
+    """Return the local moves for a target of `dim` dimensions, or of a number not known yet.
 
     In few dimensions the dense metric of each temperature makes the density round, steps are long, and two of them
     cross it. In many it takes four: with two, double wells in 32 dimensions had a sixth of the effective sample size.
@@ -25,7 +25,7 @@ def kernel_for(dim: int | None) -> HMC:
 
 
 def cells_for(length: float) -> int:
-    """In how many cells log g is linear, on a path of this thermodynamic length.
+    """Return the number of cells in which log g is linear, on a path of this thermodynamic length.
 
     log Z bends by about an eighth of the square of a cell's length, so cells of half a unit leave nothing to be gained.
     Each costs an exponential for every pseudo-sample in every draw. Powers of two, so that runs share their programs.
@@ -38,7 +38,7 @@ def cells_for(length: float) -> int:
 
 
 def warmup_for(length: float) -> int:
-    """Iterations of warm-up for a path of this thermodynamic length.
+    """Return the iterations of warm-up for a path of this thermodynamic length.
 
     The pilot has placed the temperatures and tuned the moves; what is left is to settle, and to spread out along the
     path, which takes the longer the longer it is.
@@ -62,7 +62,7 @@ def needs_target_moves(length: float, dim: int) -> bool:
 
 
 def particles_for(length: float, dim: int, *, has_many_modes: bool = True) -> int:
-    """How many pseudo-samples a path of this thermodynamic length is worth.
+    """Return how many pseudo-samples a path of this thermodynamic length is worth.
 
     A pseudo-sample needs a number of steps from base to target that grows with the length, so a longer path wants more
     of them on the way for the target to be handed over as often. Each costs its gradients, so beyond that more are no

@@ -142,22 +142,22 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
 
     @property
     def num_points(self) -> int:
-        """N."""
+        """The number of pseudo-samples, N."""
         return self.num_particles
 
     @property
     def max_starts(self) -> int:
-        """Ascents begin at them, at most half of all."""
+        """The most starting positions the pilot can use: half of its ascents begin at them."""
         return NUM_ASCENTS // 2
 
     @property
     def runs_until_good(self) -> bool:
-        """Yes: how many draws are enough depends on how the pseudo-samples travel."""
+        """True: how many draws are enough depends on how the pseudo-samples travel."""
         return True
 
     @property
     def needs_gradient(self) -> bool:
-        """If its kernel does."""
+        """Whether the kernel uses the gradient."""
         return self.kernel.uses_gradient
 
     @property
@@ -171,7 +171,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         return _temperatures(self.instrument)
 
     def check(self, target: Target) -> None:
-        """The instrument must give a proper extended target, with a base of some kind where one will be learned."""
+        """Require a proper extended target, with a base of some kind where one will be learned."""
         based = target.with_base(Normal()) if self.learns_base(target) else target
         self.instrument.check(based, self.num_particles)
 
@@ -266,7 +266,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         return draw_index(key_index, self.temperatures, chain.parameters.path, points, info, label), info
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: AdaptiveInfo) -> Chain:
-        """g towards even visits of the path, step sizes towards the kernel's acceptance rate."""
+        """Adapt g towards even visits of the path, and step sizes towards the kernel's acceptance rate."""
         del target
         parameters, adaptation = chain.parameters, chain.adaptation
         knot, acceptance = parameters.knot(info.t), info.move.acceptance_rate
@@ -295,7 +295,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         return Chain(state, frozen, TemperatureAdaptation(num_updates, visits, average_g, average_step, rows))
 
     def points(self, target: Target, state: AdaptiveState) -> WeightedPoints:
-        """All pseudo-samples, weighted by γ(x)/q(x)."""
+        """Return all pseudo-samples, weighted by γ(x)/q(x)."""
         info = state.last
         carried = state.points.log_density(jnp.ones_like(state.t))[state.carrier]
         statistics = {
@@ -316,7 +316,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         return WeightedPoints(state.points.position, state.log_weight, statistics)
 
     def report(self, info: AdaptiveInfo) -> StepInfo:
-        """The mean acceptance rate of all moves; divergences of the target's own pseudo-sample."""
+        """Report the mean acceptance rate of all moves, and divergences of the target's own pseudo-sample."""
         diverging = jnp.any(info.move.diverging & info.carrier)
         non_finite = jnp.any(info.move.non_finite & info.carrier)
         if info.target_move is not None:
@@ -324,7 +324,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         return StepInfo(jnp.mean(info.move.acceptance_rate), diverging, non_finite, info.num_evaluations)
 
     def describe(self) -> str:
-        """For tables."""
+        """Name the method and its main settings, for tables and reports."""
         return f"adaptive pseudo-extended MCMC with {type(self.kernel).__name__}, N = {self.num_particles}"
 
     def _own_target(self, target: Target) -> Target:
