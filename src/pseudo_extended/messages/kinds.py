@@ -230,6 +230,13 @@ UNEQUAL_TWINS = Kind(
     "modes {first} and {second} are equal by symmetry, and their sampled masses differ by {sigmas:.1f} standard "
     "errors: the chains have not mixed between them, and errors of masses are too small; run longer.",
 )
+MODE_OF_SOME_PILOTS = Kind(
+    "PE508",
+    "severe",
+    "A mode that some pilots have not found",
+    "the chains of pilot {pilot} never came to mode {mode}, which has a probability of {mass:.2g} by those of another: "
+    "the search for modes finds it by chance, and may have missed others; run again with more pilots.",
+)
 
 # 6: the run and its store.
 STOPPED = Kind("PE601", "warning", "A run that was stopped", "{how}: {draws} draws of each chain were kept.")
@@ -255,6 +262,12 @@ NO_ROOM = Kind(
     "Draws that do not fit into memory",
     "draws = {draws} of {chains} chains take about {needed}, and a run may fill {room}, {share:.0%} of free memory, "
     "so it will end after some {fitting} draws. Pass store= for room on disk, or thin={thin} to keep fewer.",
+)
+PILOTS_MISSING = Kind(
+    "PE607",
+    "warning",
+    "Pilots that are missing",
+    "{number} of {wanted} pilots have draws: the run ended before the others began, so nothing says what they find.",
 )
 
 # 7: one method alone.

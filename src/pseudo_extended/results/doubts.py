@@ -44,6 +44,7 @@ AGAINST_EVIDENCE = frozenset(
         kinds.MODE_OF_SOME_CHAINS,
         kinds.PILOTS_DISAGREE,
         kinds.UNEQUAL_TWINS,
+        kinds.MODE_OF_SOME_PILOTS,
     )
 )
 """Codes of warnings after which an evidence is marked wherever it is shown."""

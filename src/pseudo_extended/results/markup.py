@@ -62,6 +62,9 @@ def result_html(result: "Result") -> str:
         parts.append(paragraph(result._evidence_line()))
     if modes is not None and len(modes) > 1:
         parts += [paragraph(line) for line in modes.lines()]
+    agreement = result._agreement(modes)
+    if agreement is not None:
+        parts.append(paragraph(agreement.line()))
     return "".join([*parts, *(paragraph(f"! {message.line()}") for message in result.warnings)])
 
 

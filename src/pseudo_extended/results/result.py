@@ -17,6 +17,7 @@ from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.pilot.report import PilotReport
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results import estimates, exports, plots
+from pseudo_extended.results.agreement import Agreement, compare_pilots, diagnose_pilots
 from pseudo_extended.results.doubts import AGAINST_EVIDENCE, diagnose_result, evidence_in_words, notes_on_search
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
@@ -231,7 +232,7 @@ class Result:
         """
         modes = next(iter(self._modes.values()), None)
         of_modes = () if modes is None else diagnose_modes(modes, self.weights)
-        return (*self._warnings_of_draws, *of_modes)
+        return (*self._warnings_of_draws, *of_modes, *diagnose_pilots(self._agreement(modes)))
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -287,6 +288,19 @@ class Result:
         found = self.modes() if modes is None else checks.instance("modes", modes, Modes, "what result.modes() returns")
         mode = checks.integer("mode", mode, minimum=0, maximum=len(found) - 1)
         return restrict(self, found.labels == mode)
+
+    def pilot_agreement(self) -> Agreement | None:
+        """How far the chains of independent pilots agree: on log Z and each mode's mass, in standard errors, and R-hat.
+
+        None for a run with one pilot, whose chains all know the same modes; `pe.sample(…, pilots=2)` has two.
+        """
+        return self._agreement(self._shown_modes())
+
+    def _agreement(self, modes: Modes | None) -> Agreement | None:
+        known = self._agreements
+        if id(modes) not in known:
+            known[id(modes)] = compare_pilots(self, modes)
+        return known[id(modes)]
 
     def resample_index(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
         """Which pseudo-sample stands for each draw, drawn by its weights."""
@@ -403,6 +417,9 @@ class Result:
             lines.append(self._evidence_line())
         if modes is not None and len(modes) > 1:
             lines += modes.lines()
+        agreement = self._agreement(modes)
+        if agreement is not None:
+            lines.append(agreement.line())
         return "\n".join([*lines, *(f"! {message.line()}" for message in self.warnings)])
 
     _repr_html_ = result_html
@@ -430,6 +447,11 @@ class Result:
     @cached_property
     def _modes(self) -> dict[tuple[float, float], Modes]:
         """Those that were looked for, by the arguments of `modes`."""
+        return {}
+
+    @cached_property
+    def _agreements(self) -> dict[int, Agreement | None]:
+        """Of pilots, by the modes on whose masses they may agree, which `_modes` keeps."""
         return {}
 
     def _rng(self, seed: int) -> np.random.Generator:

@@ -76,7 +76,7 @@ def hot_starts(result: "Result", number: int) -> Points:
     nothing = np.zeros((0, result.target.dim))
     if beta is None or beta.shape != result.log_weights.shape:
         return nothing
-    hot = np.flatnonzero((beta < 0.99) & (beta <= np.quantile(beta, HOT)))
+    hot = np.flatnonzero((beta < 0.99) & (beta <= np.nanquantile(beta, HOT)))
     chosen = hot[np.unique(np.linspace(0, len(hot) - 1, number).astype(int))] if len(hot) else hot
     points = result.unconstrained.reshape(-1, result.target.dim)[chosen]
     return points[np.all(np.isfinite(points), axis=1)]

@@ -51,7 +51,7 @@ def travel(statistics: dict[str, np.ndarray]) -> Travel | None:
     return Travel(
         switch_rates=switches.mean(axis=1) if switches.size else np.full(len(index), np.nan),
         round_trips=round_trips(beta, carries),
-        lowest_betas=beta.min(axis=(1, 2)).astype(float),
+        lowest_betas=np.nanmin(beta, axis=(1, 2)).astype(float),
         by_temperature=_by_temperature(beta, carries, statistics["move_acceptance"], statistics["refresh_acceptance"]),
     )
 
@@ -102,7 +102,7 @@ def _of_chains(which: Int[np.ndarray, " some"], found: Travel) -> str:
 
 
 def _hot_end(beta: Betas, carries: Bool[np.ndarray, "chain draw particle"]) -> float:
-    others = beta[~carries]
+    others = beta[~carries & np.isfinite(beta)]
     return float(np.quantile(others, HOT)) if others.size else -1.0
 
 
@@ -112,7 +112,7 @@ def _by_temperature(
     moved: Betas,
     refreshed: Betas,
 ) -> pd.DataFrame:
-    others = ~carries
+    others = ~carries & np.isfinite(beta)  # nan stands for pseudo-samples that a pilot does not have
     values = beta[others]
     edges = np.unique(np.quantile(values, np.linspace(0, 1, 11)))
     rows = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, max(len(edges) - 2, 0))

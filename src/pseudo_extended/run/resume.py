@@ -21,6 +21,7 @@ from pseudo_extended.results.result import Evaluations, Result
 from pseudo_extended.results.stop_reason import StopReason, stop_reason
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
+from pseudo_extended.run.pilots import join, parts_of
 from pseudo_extended.run.preparing import Job, check_same_values, method_functions
 from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, check_not_traced, check_schedule
 from pseudo_extended.run.stored import read_record
@@ -73,6 +74,10 @@ def resume(
     >>> bool((resumed.points == whole.points).all())
     True
     """
+    parts = parts_of(store)
+    if parts:
+        again = partial(resume, target=target, method=method, other_versions=other_versions, **schedule)
+        return join(store, parts, again, needs_all=True)
     return carry_out(reopened(store, target, method, _as_planned, schedule, other_versions), Control())
 
 
@@ -90,6 +95,10 @@ def extend(
     The other arguments are those of `pe.resume`. A `target_ess` that the run was given no longer counts.
     """
     more = checks.integer("draws", draws, minimum=1)
+    parts = parts_of(store)
+    if parts:
+        again = partial(extend, target=target, draws=more, method=method, other_versions=other_versions, **schedule)
+        return join(store, parts, again, needs_all=True)
     return carry_out(reopened(store, target, method, partial(_longer, more), schedule, other_versions), Control())
 
 
@@ -101,6 +110,9 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
     `draws` asks for so many of each chain at most.
     """
     check_not_traced("pe.load")
+    parts = parts_of(store)
+    if parts:
+        return join(store, parts, partial(load, target=target, draws=draws))
     opened = Store.open(store)
     target = _target(opened, target)
     _check_target(opened, target)

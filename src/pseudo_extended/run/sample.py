@@ -16,6 +16,7 @@ from pseudo_extended.run.control import Callback, Control
 from pseudo_extended.run.habits import refuse_other_names, seed_from
 from pseudo_extended.run.handle import Run
 from pseudo_extended.run.job import carry_out
+from pseudo_extended.run.pilots import run_pilots
 from pseudo_extended.run.preflight import check_densities
 from pseudo_extended.run.preparing import Job
 from pseudo_extended.run.resume import as_asked, reopened
@@ -40,6 +41,7 @@ def sample(
     draws: int | None = None,
     warmup: int | None = None,
     chains: int = 4,
+    pilots: int = 1,
     seed: Any = None,
     target_ess: float | None = None,
     time_limit: float | None = None,
@@ -76,6 +78,9 @@ def sample(
         warmup: Iterations before them, in which step sizes and metric are tuned: 1,000 unless given, and for the
             default method as many as the path found by its pilot needs.
         chains: Independent chains.
+        pilots: How many times the default method prepares itself, from starts of its own, each for as many of the
+            chains. All chains of one pilot know what that pilot has found, so their agreement says nothing of what it
+            has missed; `pilots=2` shows whether another one finds the same. See `result.pilot_agreement()`.
         seed: A non-negative integer, which fixes every draw: draw t of chain c does not depend on `draws`, `chains`,
             `cores` or `chunk`; or a random key of JAX. None takes a seed from the operating system; `result.seed`
             tells which.
@@ -110,30 +115,32 @@ def sample(
     >>> result.weights.shape
     (2, 500, 5)
     """
-    return carry_out(
-        _job(
-            target,
-            init,
-            method=method,
-            draws=draws,
-            warmup=warmup,
-            chains=chains,
-            seed=seed,
-            target_ess=target_ess,
-            time_limit=time_limit,
-            thin=thin,
-            progress=progress,
-            cores=cores,
-            chunk=chunk,
-            devices=devices,
-            cluster=cluster,
-            callback=callback,
-            store=store,
-            resume=resume,
-            **others,
-        ),
-        Control(),
-    )
+    options = {
+        "method": method,
+        "draws": draws,
+        "warmup": warmup,
+        "chains": chains,
+        "seed": seed,
+        "target_ess": target_ess,
+        "time_limit": time_limit,
+        "thin": thin,
+        "progress": progress,
+        "cores": cores,
+        "chunk": chunk,
+        "devices": devices,
+        "cluster": cluster,
+        "callback": callback,
+        "store": store,
+        "resume": resume,
+        **others,
+    }
+    if checks.integer("pilots", pilots, minimum=1) == 1:
+        return carry_out(_job(target, init, **options), Control())
+    if method is not None and not isinstance(method, AbstractPreparedMethod):
+        raise ValueError(f"pilots must be 1 for a method that has no pilot; got {pilots} with {method.describe()}.")
+    target = model_of_context() if target is None else target
+    target, init = as_target(target, init)
+    return run_pilots(pilots, options, partial(_job, target, init), lambda job: carry_out(job, Control()))
 
 
 def start(target: Target | Callable[[Any], Any] | Any = None, init: Any = None, **options: Unpack[Options]) -> Run:

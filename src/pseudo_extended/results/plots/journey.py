@@ -48,7 +48,7 @@ def plot_journey(
     place, inside = _ranks(beta), beta[chain, first:last]
     height = place(inside)
     when = np.arange(first, last)
-    moved = np.argsort(-np.sum(np.abs(np.diff(height, axis=0)), axis=0))
+    moved = np.argsort(-np.nansum(np.abs(np.diff(height, axis=0)), axis=0))
     for i in moved[highlighted:]:
         ax.plot(when, height[:, i], color=SOFT, linewidth=0.5, alpha=0.5)
     for number, i in enumerate(moved[:highlighted]):
@@ -59,7 +59,7 @@ def plot_journey(
         for number, i in enumerate(moved[:highlighted]):
             at_target = np.flatnonzero(carried == i)
             ax.scatter(when[at_target], height[at_target, i], s=7, color=colour(number), zorder=3, linewidths=0)
-    ticks = [tick for tick in TICKS if beta.min() <= tick <= beta.max()]
+    ticks = [tick for tick in TICKS if np.nanmin(beta) <= tick <= np.nanmax(beta)]
     kept = [k for k, tick in enumerate(ticks) if k == 0 or place(np.array(tick)) - place(np.array(ticks[k - 1])) > 0.03]
     ax.set_yticks(place(np.array(ticks))[kept], [f"{ticks[k]:g}" for k in kept])
     ax.set(xlabel="draw", ylabel="inverse temperature β", xlim=(first, max(last - 1, first + 1)), ylim=(-0.03, 1.04))
@@ -82,10 +82,10 @@ def _window(draws: Any, num_draws: int) -> tuple[int, int]:
 
 def _ranks(beta: np.ndarray) -> Any:
     """A scale on which the visited temperatures below the target's are spread evenly."""
-    ordered = np.sort(beta[beta < beta.max()], axis=None)
+    ordered = np.sort(beta[beta < np.nanmax(beta)], axis=None)
     if not ordered.size:
         return lambda values: np.ones(np.shape(values))
     grid = np.unique(np.quantile(ordered, np.linspace(0, 1, 200)))
     upto = np.searchsorted(ordered, grid, side="right") / ordered.size
-    ends = np.append(grid, beta.max()), np.append(0.97 * upto, 1.0)
+    ends = np.append(grid, np.nanmax(beta)), np.append(0.97 * upto, 1.0)
     return lambda values: np.interp(values, *ends)

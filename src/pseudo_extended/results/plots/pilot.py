@@ -61,11 +61,11 @@ def plot_pilot(result: "Result", *, figure: Any = None) -> Any:
     candidates, chosen = candidates_of(result)
     if not candidates:
         raise ValueError(f"pilot needs a run of the default method, which tries several bases; got {result.method}.")
-    place = np.arange(len(candidates))
+    place, winners = np.arange(len(candidates)), (chosen or "").split("; ")  # one of each pilot
     figure, axes = panels(figure, 1, 2, PAGE, 0.75 + 0.22 * len(candidates), sharey=True)
     lengths, heights = axes[0]
     for k, candidate in enumerate(candidates):
-        won = candidate.name == chosen
+        won = candidate.name in winners
         shade = colour(0) if won else FILL
         hatch = None if candidate.finished else "////"
         lengths.barh(k, candidate.length, color=shade, edgecolor=INK, linewidth=0.5, height=0.65, hatch=hatch)
@@ -75,7 +75,7 @@ def plot_pilot(result: "Result", *, figure: Any = None) -> Any:
             heights.errorbar(candidate.log_z, k, xerr=error, fmt="o" if candidate.finished else "x", **style)
     if "evidence_top" in result.statistics:
         heights.axvline(result.log_evidence.value, color=SOFT, linestyle="--", linewidth=0.9)
-    names = [f"{candidate.name}{' (chosen)' if candidate.name == chosen else ''}" for candidate in candidates]
+    names = [f"{candidate.name}{' (chosen)' if candidate.name in winners else ''}" for candidate in candidates]
     lengths.set_yticks(place, [plain(name) for name in names])
     lengths.set(xlabel="length of the path", ylim=(len(candidates) - 0.4, -0.6))
     heights.set_xlabel("log evidence")
