@@ -152,3 +152,9 @@ def test_refusals(options, words):
     with pytest.raises((ValueError, TypeError)) as refusal:
         pe.sample(log_density, jnp.zeros(2), progress=False, **options)
     assert_sentence(refusal, *words)
+
+
+def test_a_run_in_the_background_has_one():
+    with pytest.raises(TypeError) as refusal:
+        pe.start(log_density, jnp.zeros(2), pilots=2)
+    assert_sentence(refusal, "pilots", "pe.sample")

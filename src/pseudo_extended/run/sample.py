@@ -155,6 +155,8 @@ def start(target: Target | Callable[[Any], Any] | Any = None, init: Any = None, 
     >>> run.wait().num_draws
     200
     """
+    if "pilots" in options:
+        raise TypeError("pe.start has no argument pilots; pe.sample has, and waits for all of them.")
     return Run(_job(target, init, **options))
 
 
