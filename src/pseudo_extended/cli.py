@@ -203,6 +203,7 @@ def sample(
     draws: Annotated[int | None, typer.Option(help="Draws to keep of each chain; 1,000 unless given.")] = None,
     warmup: Annotated[int | None, typer.Option(help="Iterations before them; the method's own unless given.")] = None,
     chains: Annotated[int, typer.Option(help="Independent chains.")] = 4,
+    pilots: Annotated[int, typer.Option(help="Independent pilots, each for as many of the chains.")] = 1,
     seed: Annotated[int | None, typer.Option(help="A number that fixes every draw.")] = None,
     target_ess: Annotated[float | None, typer.Option(help="Stop at this effective sample size.")] = None,
     store: Annotated[Path | None, typer.Option(help="A new directory for the draws, such as run.zarr.")] = None,
@@ -214,7 +215,7 @@ def sample(
     import pseudo_extended as pe
 
     options = {"draws": draws, "warmup": warmup, "chains": chains, "seed": seed, "target_ess": target_ess}
-    options |= {"store": store, "time_limit": time_limit, "cores": cores, "progress": not quiet}
+    options |= {"pilots": pilots, "store": store, "time_limit": time_limit, "cores": cores, "progress": not quiet}
     with _refusing():
         result = pe.sample(load_target(target), _position(init), **options)
     _tell(result)
