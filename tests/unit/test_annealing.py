@@ -1,13 +1,19 @@
 """The pilot: it finds log Z of any size, along the path and at its end, and leaves points of the target."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels import evaluator
-from pseudo_extended.pilot.annealing import anneal, metric, path_from, tuning_at, tuning_from
+from pseudo_extended.pilot import annealer
+from pseudo_extended.pilot.annealing import Metric, Moves, anneal, metric, path_from, tuning_at, tuning_from
+from pseudo_extended.pilot.density import Density
+from pseudo_extended.pilot.host_bases import host_base
+from pseudo_extended.pilot.moves import mover_for
+from pseudo_extended.target.bases import NormalMixture, NormalShells
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -15,25 +21,22 @@ NUM_POINTS = 256
 
 
 def run(target, kernel=None, dense=False, beta_min=0.0, seed=0, reserve=None):
-    kernel = kernel or pe.HMC(6)
-
-    def both(key):
-        key_draw, key_anneal = jax.random.split(key)
-        x = jax.vmap(target.draw_base)(jax.random.split(key_draw, NUM_POINTS))
-        return anneal(
-            key_anneal,
-            kernel,
-            target,
-            x,
-            x if reserve is None else reserve,
-            beta_min=beta_min,
-            num_islands=4,
-            num_moves=3 if kernel.uses_gradient else 15,
-            num_first_moves=5,
-            dense=dense,
-        )
-
-    return jax.jit(both)(jax.random.key(seed))
+    kernel, rng = kernel or pe.HMC(6), np.random.default_rng(seed)
+    gradient = kernel.uses_gradient
+    base, density = host_base(target), Density(target, gradient=gradient)
+    x = base.draw(rng, NUM_POINTS)
+    evaluate = partial(annealer.evaluate_path, base, density)
+    mover = mover_for(kernel, target, evaluate, NUM_POINTS, dense=dense, shared=None)
+    return anneal(
+        rng,
+        Moves(mover, 3 if gradient else 15, 5, float(kernel.target_acceptance[0])),
+        evaluate,
+        x,
+        x if reserve is None else reserve,
+        beta_min=beta_min,
+        num_islands=4,
+        metrics=Metric(dense, gradient),
+    )
 
 
 def normal_target(dim, mean, scale, shift=0.0):
@@ -68,7 +71,7 @@ def test_a_target_that_vanishes_at_most_draws_of_the_base(half_width):
 @pytest.mark.parametrize(("dim", "scale", "shift"), [(1, 1.0, 1000.0), (5, 1e-3, -1e4), (100, 1.0, 0.0)])
 def test_log_z_and_points(dim, scale, shift):
     target, log_z = normal_target(dim, 1.0, scale, shift)
-    annealed = run(target, dense=dim < 10)
+    annealed = run(target, dense=dim < 10, seed=3)
     assert bool(annealed.finished)
     islands = np.asarray(annealed.log_z)[-1]
     # Five standard errors of four islands, t with 3 degrees of freedom: false alarm 2 %, and seeds are constants.
@@ -127,7 +130,7 @@ def test_tuning():
     # The metric is the local scale: that of the base at one end and of the target at the other.
     np.testing.assert_allclose(scale[0], 3.0, rtol=0.3)
     np.testing.assert_allclose(scale[-1], 0.2, rtol=0.3)
-    at_ends, _ = tuning_at(annealed, jnp.array([0.0, 1.0]))
+    at_ends, _ = tuning_at(annealed, np.array([0.0, 1.0]))
     np.testing.assert_allclose(at_ends, log_step[jnp.array([0, -1])])
     # On a path that ends at β = 0.1, where the scale is some 0.6, only the last knot is the target's.
     _, scale = tuning_from(annealed, 9, 0.1)
@@ -141,8 +144,8 @@ def test_metric_does_not_see_how_far_modes_are_apart():
     )
     rng = np.random.default_rng(0)
     x = rng.normal(size=(1000, 2)) + 20 * rng.choice([-1, 1], size=(1000, 1))
-    population = jax.vmap(evaluator(target, gradient=True))(jnp.asarray(x))
-    np.testing.assert_allclose(metric(population, jnp.asarray(1.0), dense=False, gradient=True), 1.0, rtol=0.1)
+    population = annealer.evaluate_path(host_base(target), Density(target, gradient=True), x)
+    np.testing.assert_allclose(metric(population, 1.0, Metric(dense=False)), 1.0, rtol=0.1)
 
 
 def test_dense_metric_is_the_covariance_of_a_normal():
@@ -150,8 +153,56 @@ def test_dense_metric_is_the_covariance_of_a_normal():
     precision = np.linalg.inv(covariance)
     target = pe.Target(lambda x: -0.5 * x @ precision @ x, np.zeros(2))
     x = np.random.default_rng(0).multivariate_normal(np.zeros(2), covariance, size=20_000)
-    population = jax.vmap(evaluator(target, gradient=True))(jnp.asarray(x))
-    factor = np.asarray(metric(population, jnp.asarray(1.0), dense=True, gradient=True))
+    population = annealer.evaluate_path(host_base(target), Density(target, gradient=True), x)
+    factor = np.asarray(metric(population, 1.0, Metric(dense=True)))
     whitened = np.linalg.solve(factor, np.linalg.solve(factor, covariance).T)
     # Shrunk by a twentieth towards the diagonal: the worst direction is off by no more than two.
     assert 0.3 < np.linalg.eigvalsh(whitened).min() <= np.linalg.eigvalsh(whitened).max() < 3
+
+
+@pytest.mark.parametrize("kernel", [pe.HMC(3), pe.MALA()])
+def test_moves_on_the_host_leave_a_density_alone(kernel):
+    """Ten moves of draws of a normal with a strong correlation: mean and covariance stay within Monte Carlo error."""
+    covariance = np.array([[4.0, 1.9], [1.9, 1.0]])
+    precision = np.linalg.inv(covariance)
+    target = pe.Target(lambda x: -0.5 * x @ precision @ x, np.zeros(2), base=pe.Normal(0.0, 3.0))
+    rng, size = np.random.default_rng(3), 20_000
+    evaluate = partial(annealer.evaluate_path, host_base(target), Density(target, gradient=True))
+    beta = 0.7
+    inverse = beta * precision + (1 - beta) * np.eye(2) / 9
+    there = np.linalg.inv(inverse)
+    points = evaluate(rng.multivariate_normal(np.zeros(2), there, size=size))
+    mover = mover_for(kernel, target, evaluate, size, dense=True, shared=None)
+    rates = []
+    for _ in range(10):
+        points, rate, _ = mover(rng, points, beta, 0.45, np.diag([1.5, 0.8]), np.eye(2))
+        rates.append(rate)
+    assert 0.3 < np.mean(rates) < 0.99  # a step so long that without the test of acceptance the law would change
+    unit = np.sqrt(np.diagonal(there))
+    np.testing.assert_allclose(points.position.mean(axis=0) / unit, 0.0, atol=5 / np.sqrt(size))
+    np.testing.assert_allclose(
+        np.cov((points.position / unit).T), there / np.outer(unit, unit), atol=5 * np.sqrt(2 / size)
+    )
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_learned_bases_on_the_host_are_those_of_the_chains(dense):
+    """Density, gradient and draws of the two bases that a pilot learns."""
+    rng, dim = np.random.default_rng(1), 3
+    scale = np.linalg.cholesky(np.cov(rng.normal(size=(dim, 20)))) if dense else rng.uniform(0.5, 2.0, dim)
+    scales = np.stack([scale, 2 * scale])
+    for base in (
+        NormalMixture(rng.normal(size=(2, dim)), scales, weights=[0.2, 0.8]),
+        NormalShells(rng.normal(size=dim), scale, factors=[1.0, 3.0], shares=[0.7, 0.3]),
+    ):
+        target = pe.Target(lambda x: jnp.sum(x), np.zeros(dim), base=base)
+        here = host_base(target)
+        x = here.draw(rng, 4000)
+        values, gradients = here(x)
+        point = jax.vmap(lambda u, target=target: target.path_gradients(u))(jnp.asarray(x))
+        np.testing.assert_allclose(values, point[0].log_base, rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(gradients, point[1].log_base, rtol=1e-8, atol=1e-10)
+        others = np.asarray(jax.vmap(target.draw_base)(jax.random.split(jax.random.key(0), 4000)))
+        error = np.sqrt(2 / 4000) * others.std(axis=0)
+        assert np.all(np.abs(x.mean(axis=0) - others.mean(axis=0)) < 5 * error)
+        np.testing.assert_allclose(x.std(axis=0), others.std(axis=0), rtol=0.15)

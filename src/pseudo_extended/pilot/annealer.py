@@ -2,23 +2,22 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Key
+from jaxtyping import Float, Key
 
-from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.kernels import AbstractKernel
-from pseudo_extended.pilot.annealing import Annealed, anneal
-from pseudo_extended.pilot.learned_base import LearnedBase, pad_components
-from pseudo_extended.pilot.mode_search import MAX_MODES, QUICK_UP_TO
+from pseudo_extended.pilot.annealing import Annealed, Metric, Moves, anneal
+from pseudo_extended.pilot.density import Density
+from pseudo_extended.pilot.host_bases import HostBase, host_base
+from pseudo_extended.pilot.learned_base import LearnedBase
+from pseudo_extended.pilot.moves import Population, mover_for
 from pseudo_extended.pilot.prior_mass import NORMALISED, PriorMass
 from pseudo_extended.pilot.report import CandidateReport
 from pseudo_extended.pilot.whitening import Whitening
 from pseudo_extended.target import Target
-from pseudo_extended.target.bases import NormalMixture
 
 NUM_POINTS = 128
 """The population that is annealed, in four islands."""
@@ -93,50 +92,56 @@ class Pilot(NamedTuple):
 
 
 class Annealer:
-    """Anneals a target from any base; one program for all bases with the same shapes."""
+    """Anneals a target from any base, with one program of its density for all of them."""
 
-    def __init__(self, preparation: Preparation, target: Target, x: Float[np.ndarray, "start d"]):
-        self.kernel, self.preparation, self.target = preparation.kernel.in_lockstep(), preparation, target
-        self.x = jnp.asarray(x)
-        self.num_components = 8 if target.dim > 16 else MAX_MODES + 8
-        """A multiple of it: the programs for many dimensions are worth keeping small."""
+    def __init__(
+        self, preparation: Preparation, target: Target, x: Float[np.ndarray, "start d"], density: Density | None = None
+    ):
+        kernel = preparation.kernel.in_lockstep()
+        self.kernel, self.preparation, self.target, self.x = kernel, preparation, target, np.asarray(x)
+        self.density = Density(target, gradient=kernel.uses_gradient) if density is None else density
         self.whitening = Whitening.nothing(target.dim) if preparation.whitens else None
-        self.programs: dict[Any, Callable[..., Annealed]] = {}
 
     def __call__(
-        self, base: LearnedBase | None, key: Key[Array, ""], name: str, base_mass: PriorMass = NORMALISED
+        self,
+        base: LearnedBase | None,
+        key: Key[jax.Array, ""],
+        name: str,
+        base_mass: PriorMass = NORMALISED,
+        tell: Callable[[float], None] = lambda beta: None,
     ) -> Pilot:
-        """One pass."""
-        padded = pad_components(base, self.num_components) if isinstance(base, NormalMixture) else base
-        arrays, structure = jax.tree.flatten(jax.tree.map(jnp.asarray, (padded, self.whitening)))
-        shape = (structure, *(array.shape for array in arrays))
-        if shape not in self.programs:
-            arguments = (arrays, jax.random.key(0, impl="threefry2x32"), self.x)
-            quick = self.target.dim <= QUICK_UP_TO
-            job = Job(partial(self._run, structure), arguments, quick=quick, name="annealing")
-            [self.programs[shape]] = compile_once(job)
-        annealed = jax.block_until_ready(self.programs[shape](arrays, key, self.x))
-        return Pilot(name, base, annealed, self.whitening, base_mass)
-
-    def _run(self, structure: Any, arrays: list[Array], key: Key[Array, ""], x: Float[Array, "start d"]) -> Annealed:
-        base, whitening = jax.tree.unflatten(structure, arrays)
+        """One pass; `tell` hears how far along the path it is."""
         own = self.target if base is None else self.target.with_base(base)
-        can_sample = own.base is not None and own.base.can_sample
-        key_draw, key_anneal = jax.random.split(key)
-        if can_sample:
-            starts = jax.vmap(own.draw_base)(jax.random.split(key_draw, NUM_POINTS))
-        else:
-            starts = x[jnp.arange(NUM_POINTS) % x.shape[0]]
-        return anneal(
-            key_anneal,
-            self.kernel,
-            own,
-            starts,
+        start, gradient = host_base(own), self.kernel.uses_gradient
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        num = NUM_POINTS
+        x = start.draw(rng, num) if start.can_sample else np.resize(self.x, (num, self.target.dim))
+        evaluate = partial(evaluate_path, start, self.density)
+        metrics = Metric(self.preparation.dense, gradient, self.whitening)
+        shared = None if self.whitening is None else np.asarray(self.whitening.factor)
+        moves = Moves(
+            mover_for(self.kernel, own, evaluate, num, dense=metrics.dense, shared=shared),
+            num=self.kernel.num_moves_to_settle,
+            num_first=NUM_FIRST_MOVES if start.can_sample else NUM_FIRST_MOVES_FROM_STARTS,
+            target_acceptance=float(self.kernel.target_acceptance[0]),
+        )
+        run = partial(
+            anneal,
+            rng,
+            moves,
+            evaluate,
             x,
+            self.x,
             beta_min=self.preparation.beta_min,
             num_islands=NUM_ISLANDS,
-            num_moves=self.kernel.num_moves_to_settle,
-            num_first_moves=NUM_FIRST_MOVES if can_sample else NUM_FIRST_MOVES_FROM_STARTS,
-            dense=self.preparation.dense,
-            whitening=whitening,
+            metrics=metrics,
+            tell=tell,
         )
+        return Pilot(name, base, self.density.watched(run, f"annealing from {name}"), self.whitening, base_mass)
+
+
+def evaluate_path(base: HostBase, density: Density, x: Float[np.ndarray, "point d"]) -> Population:
+    """log γ0 and Δ with their gradients."""
+    (log_base, of_base), (log_target, of_target) = base(x), density(x)
+    with np.errstate(invalid="ignore"):  # neither of them is positive there
+        return Population(x, log_base, log_target - log_base, of_base, of_target - of_base)

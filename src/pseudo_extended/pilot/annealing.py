@@ -6,18 +6,17 @@ need to start: where the temperatures must be dense (equal loss of weight is equ
 the path whatever its size, step sizes and metrics by temperature, and points of the target.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float
+from scipy.special import logsumexp, softmax
 
-from pseudo_extended.kernels import AbstractKernel, TemperedPoint, evaluator
 from pseudo_extended.kernels.metric import Factor
+from pseudo_extended.pilot.moves import Evaluate, Mover, Population
 from pseudo_extended.pilot.whitening import Whitening
-from pseudo_extended.target import Target
-from pseudo_extended.tempering.moves import move_points
 from pseudo_extended.tempering.path import Path, even_lengths
 
 MAX_LEVELS = 300
@@ -26,153 +25,126 @@ WEIGHT_KEPT = 0.8
 
 
 class Annealed(NamedTuple):
-    """What a pass learned; arrays by level are filled up to `num_levels`, and repeat the last one after it."""
+    """What a pass learned."""
 
-    population: TemperedPoint
+    population: Population
     """Points of the target, island by island."""
-    beta: Float[Array, " level"]
-    length: Float[Array, " level"]
+    beta: Float[np.ndarray, " level"]
+    length: Float[np.ndarray, " level"]
     """Thermodynamic length up to each level."""
-    log_z: Float[Array, "level island"]
+    log_z: Float[np.ndarray, "level island"]
     """log Z(β) - log Z(0), one estimate for each island."""
-    log_step: Float[Array, " level"]
-    scale: Factor
+    log_step: Float[np.ndarray, " level"]
+    scale: Float[np.ndarray, "level d"] | Float[np.ndarray, "level d d"]
     """The part of the metric that goes by temperature."""
-    num_levels: Int[Array, ""]
-    finished: Bool[Array, ""]
+    num_levels: int
+    finished: bool
     """Whether β = 1 was reached."""
-    covered: Float[Array, ""]
+    covered: float
     """The share of the draws from the start of the path at which the target is positive."""
-    num_evaluations: Int[Array, ""]
+    num_evaluations: int
     """Of the density, for all of it."""
 
 
-class _Level(NamedTuple):
-    """The state of the pass."""
+class Metric(NamedTuple):
+    """What metrics are learned."""
 
-    key: Key[Array, ""]
-    population: TemperedPoint
-    log_step: Float[Array, ""]
-    record: Annealed
+    dense: bool
+    """Whether each temperature has one with correlations."""
+    gradient: bool = True
+    """Whether there are gradients to learn them from."""
+    whitening: Whitening | None = None
+    """The coordinates that they are in."""
+
+
+class Moves(NamedTuple):
+    """How a population moves at each level."""
+
+    one: Mover
+    num: int
+    num_first: int
+    """At the first level, where the step size is not known."""
+    target_acceptance: float
 
 
 def anneal(
-    key: Key[Array, ""],
-    kernel: AbstractKernel,
-    target: Target,
-    x: Float[Array, "particle d"],
-    reserve: Float[Array, "start d"],
+    rng: np.random.Generator,
+    moves: Moves,
+    evaluate: Evaluate,
+    x: Float[np.ndarray, "particle d"],
+    reserve: Float[np.ndarray, "start d"],
     *,
     beta_min: float,
     num_islands: int,
-    num_moves: int,
-    num_first_moves: int,
-    dense: bool,
-    whitening: Whitening | None = None,
+    metrics: Metric,
+    tell: Callable[[float], None] = lambda beta: None,
 ) -> Annealed:
     """Anneal the points `x`, draws from the start of the path or near it, in islands that resample apart.
 
     Where the target vanishes at some of them, others take their place; where it does at all, points of `reserve`.
+    `tell` hears how far it is.
     """
-    evaluate = evaluator(target, gradient=kernel.uses_gradient)
-    population, covered = _where_positive(jax.vmap(evaluate)(jnp.concatenate([x, reserve])), x.shape[0])
-    beta = jnp.asarray(beta_min, float)
-    log_step = jnp.log(0.5) - 0.25 * jnp.log(float(x.shape[1]))
-    gradient, shared = kernel.uses_gradient, None if whitening is None else jnp.asarray(whitening.factor)
-    blank = metric(population, beta, dense=dense, gradient=gradient, whitening=whitening)
-
-    def fill(value: Array) -> Array:
-        return jnp.broadcast_to(value, (MAX_LEVELS, *value.shape))
-
-    record = Annealed(
-        population,
-        fill(beta),
-        jnp.zeros(MAX_LEVELS),
-        # What vanishes there is missing from the mass of the start already.
-        jnp.full((MAX_LEVELS, num_islands), jnp.log(jnp.maximum(covered, 0.5 / x.shape[0]))),
-        fill(log_step),
-        fill(blank),
-        jnp.asarray(0),
-        jnp.asarray(False),
-        covered,
-        jnp.asarray(x.shape[0] + reserve.shape[0]),
+    size, dim = x.shape
+    population, covered = _where_positive(evaluate(np.concatenate([x, reserve])), size)
+    num_evaluations = size + len(reserve)
+    shared = None if metrics.whitening is None else np.asarray(metrics.whitening.factor)
+    beta, length, log_step = float(beta_min), 0.0, np.log(0.5) - 0.25 * np.log(dim)
+    # What vanishes there is missing from the mass of the start already.
+    log_z = np.full(num_islands, np.log(max(covered, 0.5 / size)))
+    levels: list[tuple[float, float, np.ndarray, float, np.ndarray]] = []
+    while not levels or (beta < 1 and len(levels) < MAX_LEVELS):
+        if levels:  # the first level stays where it is and only moves
+            delta = np.where(population.is_finite(), population.delta, -np.inf)
+            step, kept = _next_step(delta, 1 - beta)
+            by_island = np.where(np.isneginf(delta), -np.inf, step * delta).reshape(num_islands, -1)
+            population = _resample(rng, population, by_island)
+            beta = 1.0 if step >= 1 - beta else beta + step
+            # The last term keeps some nodes on a stretch where nothing changes.
+            length += np.sqrt(-np.log(kept)) + 0.05 * step
+            log_z = log_z + logsumexp(by_island, axis=1) - np.log(by_island.shape[1])
+        scale = metric(population, beta, metrics)
+        for _ in range(moves.num if levels else moves.num_first):
+            population, rate, evaluations = moves.one(rng, population, beta, float(np.exp(log_step)), scale, shared)
+            log_step += 1.5 * (rate - moves.target_acceptance)
+            num_evaluations += evaluations
+        levels.append((beta, length, log_z, float(log_step), scale))
+        tell(beta)
+    betas, lengths, log_zs, log_steps, scales = (np.array(column) for column in zip(*levels, strict=True))
+    return Annealed(
+        population, betas, lengths, log_zs, log_steps, scales, len(levels), beta >= 1, covered, num_evaluations
     )
 
-    def goes_on(level: _Level) -> Bool[Array, ""]:
-        return ~level.record.finished & (level.record.num_levels < MAX_LEVELS)
 
-    def advance(level: _Level) -> _Level:
-        key_next, key_resample, key_move = jax.random.split(level.key, 3)
-        record, number = level.record, level.record.num_levels
-        before = jnp.maximum(number - 1, 0)
-        delta = jnp.where(level.population.is_finite(), level.population.delta, -jnp.inf)
-        # The first level stays where it is and only moves, so that the moves are traced, and compiled, once.
-        step, kept = _next_step(delta, 1 - record.beta[before])
-        step, kept = jnp.where(number == 0, 0.0, step), jnp.where(number == 0, 1.0, kept)
-        by_island = jnp.where(jnp.isneginf(delta), -jnp.inf, step * delta).reshape(num_islands, -1)
-        population = _resample(key_resample, level.population, by_island)
-        beta = jnp.where(step >= 1 - record.beta[before], 1.0, record.beta[before] + step)
-        scale = metric(population, beta, dense=dense, gradient=gradient, whitening=whitening)
-        num = jnp.where(number == 0, num_first_moves, num_moves)
-        population, log_step, num_evaluations = _move(
-            key_move, kernel, target, population, beta, level.log_step, scale, shared, num
-        )
-        new = Annealed(
-            population,
-            _put(record.beta, number, beta),
-            # The last term keeps some nodes on a stretch where nothing changes.
-            _put(record.length, number, record.length[before] + jnp.sqrt(-jnp.log(kept)) + 0.05 * step),
-            _put(record.log_z, number, record.log_z[before] + _log_mean_exp(by_island)),
-            _put(record.log_step, number, log_step),
-            _put(record.scale, number, scale),
-            number + 1,
-            beta >= 1,
-            covered,
-            record.num_evaluations + num_evaluations,
-        )
-        return _Level(key_next, population, log_step, new)
-
-    return jax.lax.while_loop(goes_on, advance, _Level(key, population, log_step, record)).record
-
-
-def _where_positive(points: TemperedPoint, size: int) -> tuple[TemperedPoint, Float[Array, ""]]:
+def _where_positive(points: Population, size: int) -> tuple[Population, float]:
     """`size` points at which the target is positive, and the share of the first `size` that were; the rest is spare."""
-    valid = points.is_finite()
-    num_valid, num_spare = jnp.sum(valid[:size]), valid.shape[0] - size
-    first = jnp.argsort(~valid[:size], stable=True)[jnp.arange(size) % jnp.maximum(num_valid, 1)]
-    chosen = jnp.where(num_valid > 0, first, size + jnp.arange(size) % num_spare)
-    return jax.tree.map(lambda leaf: leaf[chosen], points), num_valid / size
+    [valid] = np.nonzero(points.is_finite()[:size])
+    spare = size + np.arange(size) % (len(points.position) - size) if not len(valid) else valid
+    chosen = np.resize(spare, size)
+    return points.some(chosen), len(valid) / size
 
 
-def metric(
-    population: TemperedPoint,
-    beta: Float[Array, ""],
-    *,
-    dense: bool,
-    gradient: bool,
-    whitening: Whitening | None = None,
-) -> Factor:
+def metric(population: Population, beta: float, metrics: Metric) -> Float[np.ndarray, " d"] | Float[np.ndarray, "d d"]:
     """Standard deviations (or a Cholesky factor) that suit local moves at β, in whitened coordinates if there are any.
 
     From the gradients: the mean of the squared score is the mean curvature, 1/σ² for a normal, and unlike the
     covariance it does not see how far the modes are apart. Never wider than the population; without gradients, as wide.
     """
-    places = population.position if whitening is None else population.position @ whitening.inverse.T
-    spread = jnp.std(places, axis=0) + 1e-150
-    if not gradient:
-        return jnp.diag(spread) if dense else spread
-    score = population.gradient(jnp.broadcast_to(beta, population.delta.shape))
-    assert score is not None
-    score = jnp.where(population.is_finite()[:, None], score, 0.0)
-    score = score if whitening is None else score @ whitening.factor
-    curvature = jnp.mean(score**2, axis=0) + 1e-300
-    if not dense:
-        return jnp.minimum(curvature**-0.5, spread)
+    whitening = metrics.whitening
+    places = population.position if whitening is None else population.position @ np.asarray(whitening.inverse).T
+    spread = np.std(places, axis=0) + 1e-150
+    if not metrics.gradient:
+        return np.diag(spread) if metrics.dense else spread
+    score = population.gradient(beta)
+    score = np.where(population.is_finite()[:, None], score, 0.0)
+    score = score if whitening is None else score @ np.asarray(whitening.factor)
+    curvature = np.mean(score**2, axis=0) + 1e-300
+    if not metrics.dense:
+        return np.minimum(curvature**-0.5, spread)
     # In units of the diagonal, shrunk a little towards it: well conditioned whatever the scales are.
-    unit = jnp.sqrt(curvature)
-    correlation = 0.95 * (score / unit).T @ (score / unit) / score.shape[0] + 0.05 * jnp.eye(score.shape[1])
-    factor = jnp.linalg.cholesky(jnp.linalg.inv(correlation))
-    return jnp.minimum(1 / unit, spread)[:, None] * factor
+    unit = np.sqrt(curvature)
+    correlation = 0.95 * (score / unit).T @ (score / unit) / len(score) + 0.05 * np.eye(score.shape[1])
+    factor = np.linalg.cholesky(np.linalg.inv(correlation))
+    return np.minimum(1 / unit, spread)[:, None] * factor
 
 
 def path_from(annealed: Annealed, num_cells: int, beta_max: float = 1.0) -> Path:
@@ -209,74 +181,36 @@ def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[A
     return jnp.asarray(log_step), jnp.asarray(np.asarray(annealed.scale)[nearest])
 
 
-def _move(
-    key: Key[Array, ""],
-    kernel: AbstractKernel,
-    target: Target,
-    population: TemperedPoint,
-    beta: Float[Array, ""],
-    log_step: Float[Array, ""],
-    scale: Factor,
-    shared: Float[Array, "d d"] | None,
-    num_moves: Int[Array, ""],
-) -> tuple[TemperedPoint, Float[Array, ""], Int[Array, ""]]:
-    """A few moves of all points, with the step size following the mean acceptance rate."""
-    size = population.delta.shape[0]
-    betas = jnp.broadcast_to(beta, (size,))
-    scales = jnp.broadcast_to(scale, (size, *scale.shape))
-    aim = jnp.asarray(kernel.target_acceptance)[0]
-
-    def once(i: Any, carry: tuple[TemperedPoint, Array, Array]) -> tuple[TemperedPoint, Array, Array]:
-        population, log_step, num_evaluations = carry
-        steps = jnp.broadcast_to(jnp.exp(log_step), (size,))
-        key_move = jax.random.fold_in(key, i)
-        population, info = move_points(key_move, kernel, target, population, betas, steps, scales, shared)
-        num_evaluations = num_evaluations + jnp.sum(info.num_evaluations).astype(int)
-        return population, log_step + 1.5 * (jnp.mean(info.acceptance_rate) - aim), num_evaluations
-
-    return jax.lax.fori_loop(0, num_moves, once, (population, log_step, jnp.asarray(0)))
-
-
-def _next_step(delta: Float[Array, " particle"], most: Float[Array, ""]) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def _next_step(delta: Float[np.ndarray, " particle"], most: float) -> tuple[float, float]:
     """The longest step in β that keeps enough of the effective sample size, and the share it keeps."""
+    # Points of density zero are no use at any step and must not stop the schedule.
+    alive = delta[~np.isneginf(delta)]
+    above = alive - np.max(alive, initial=-np.inf)
 
-    def kept(step: Float[Array, ""]) -> Float[Array, ""]:
-        log_weight = jnp.where(jnp.isneginf(delta), -jnp.inf, step * delta)
-        weight = jnp.exp(log_weight - jnp.max(log_weight))
-        # Points of density zero are no use at any step and must not stop the schedule.
-        alive = jnp.sum(~jnp.isneginf(delta))
-        return jnp.sum(weight) ** 2 / (alive * jnp.sum(weight**2))
+    def kept(step: float) -> float:
+        weight = np.exp(step * above)
+        return float(np.sum(weight) ** 2 / (len(alive) * np.sum(weight**2))) if len(alive) else 0.0
 
-    def halve(_: Any, ends: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = ends
+    if kept(most) >= WEIGHT_KEPT:
+        return most, min(kept(most), 1.0)
+    low, high = 0.0, most
+    for _ in range(40):
         # By geometric mean at first: log Z may need steps of any order of magnitude.
-        middle = jnp.where(low > 0, 0.5 * (low + high), high * 1e-2)
-        good = kept(middle) >= WEIGHT_KEPT
-        return jnp.where(good, middle, low), jnp.where(good, high, middle)
-
-    low, _ = jax.lax.fori_loop(0, 40, halve, (jnp.zeros(()), most))
-    step = jnp.where(kept(most) >= WEIGHT_KEPT, most, jnp.maximum(low, 1e-14))
-    return step, jnp.clip(kept(step), 1e-12, 1.0)
+        middle = 0.5 * (low + high) if low > 0 else high * 1e-2
+        low, high = (middle, high) if kept(middle) >= WEIGHT_KEPT else (low, middle)
+    step = max(low, 1e-14)
+    return step, float(np.clip(kept(step), 1e-12, 1.0))
 
 
-def _resample(key: Key[Array, ""], population: TemperedPoint, log_weight: Float[Array, "island each"]) -> TemperedPoint:
+def _resample(
+    rng: np.random.Generator, population: Population, log_weight: Float[np.ndarray, "island each"]
+) -> Population:
     """Systematic resampling within each island."""
     num_islands, size = log_weight.shape
-    weight = jax.nn.softmax(log_weight, axis=1)
-    offset = jax.random.uniform(key, (num_islands, 1), dtype=float)
-    places = (jnp.arange(size) + offset) / size
-    cumulative = jnp.cumsum(weight, axis=1)
-    cumulative = cumulative / cumulative[:, -1:]
-    chosen = jax.vmap(jnp.searchsorted)(cumulative, places)
-    index = (jnp.clip(chosen, 0, size - 1) + size * jnp.arange(num_islands)[:, None]).ravel()
-    return jax.tree.map(lambda leaf: leaf[index], population)
-
-
-def _log_mean_exp(values: Float[Array, "island each"]) -> Float[Array, " island"]:
-    return jax.nn.logsumexp(values, axis=1) - jnp.log(values.shape[1])
-
-
-def _put(buffer: Array, number: Int[Array, ""], value: Array) -> Array:
-    """`value` at this level and, for now, at all later ones."""
-    later = jnp.arange(buffer.shape[0]) >= number
-    return jnp.where(later.reshape(-1, *(1,) * value.ndim), value, buffer)
+    # An island with no point of use stays as it is.
+    weight = softmax(np.where(np.all(np.isneginf(log_weight), axis=1, keepdims=True), 0.0, log_weight), axis=1)
+    cumulative = np.cumsum(weight, axis=1)
+    places = (np.arange(size) + rng.uniform(size=(num_islands, 1))) / size
+    chosen = [np.searchsorted(each / each[-1], place) for each, place in zip(cumulative, places, strict=True)]
+    index = (np.minimum(chosen, size - 1) + size * np.arange(num_islands)[:, None]).ravel()
+    return population.some(index)

@@ -12,8 +12,9 @@ from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Job
 from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, ascend
+from pseudo_extended.pilot.density import Density
 from pseudo_extended.pilot.hidden_symmetries import FEWEST_TESTS, SHARE, HiddenSymmetries
-from pseudo_extended.pilot.modes import Atlas, Ends, Modes, no_ends
+from pseudo_extended.pilot.modes import MAX_EDGES, Atlas, Ends, Modes, no_ends
 from pseudo_extended.pilot.proposals import Proposals
 from pseudo_extended.pilot.rugged import Ruggedness, is_rugged
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
@@ -52,8 +53,6 @@ FEW_UNSEEN = 0.1
 """With fewer ascents than this in significant modes of their own, all have been seen."""
 FAR_AWAY = 1e100
 """Beyond all walls, and where the square of it is still a number."""
-QUICK_UP_TO = 50
-"""Dimensions in which the ascents run so briefly that their program is not worth optimising."""
 DENSE_UP_TO = 200
 """Dimensions for which components have full covariances."""
 SCREENED_UP_TO = 50
@@ -62,6 +61,8 @@ BUDGET = 400_000
 """Evaluations of the density in a search, if nothing else is said."""
 BUDGET_ON_HOST = 20_000
 """The same for functions called in Python, which are dear."""
+RISES = 1.0
+"""What an ascent gains at least that had not ended: at a wall there is nothing left to gain."""
 LOOKS = 8
 """Evaluations for each dimension that a look around a place takes at most, as a rule."""
 LEAST_ASCENT = 10
@@ -71,15 +72,15 @@ LEAST_ASCENT = 10
 class ModeSearch:
     """A search for the modes of one target, with gradients or with differences in their place.
 
-    Its program is compiled by who uses it, beside others that are needed soon: `search.programs = compile(jobs)`.
+    Whoever has a program of the density already gives it: `density`, or `search.programs = compile_once(*search.jobs)`.
     """
 
-    programs: Sequence[Callable[..., Any]]
-    """The ascents, which also look at the density where they start."""
-
-    def __init__(self, target: Target, *, gradient: bool, max_evaluations: int | None = None):
+    def __init__(
+        self, target: Target, *, gradient: bool, max_evaluations: int | None = None, density: Density | None = None
+    ):
         self.target, self.dim, self.gradient = target, target.dim, gradient
         self.dense = target.dim <= DENSE_UP_TO
+        self.density = Density(target, gradient=gradient) if density is None else density
         self.evaluations = 0
         """Of the density so far; with its gradient it is one, and a gradient by differences 2 d."""
         self.max_evaluations = max_evaluations or (BUDGET_ON_HOST if target.host_functions else BUDGET)
@@ -95,9 +96,16 @@ class ModeSearch:
     @property
     def jobs(self) -> list[Job]:
         """To be compiled as its programs."""
-        climb = partial(ascend, self.target.log_target, differences=not self.gradient)
-        quick = self.dim <= QUICK_UP_TO
-        return [Job(climb, (np.zeros((NUM_ASCENTS, self.dim)), 0, 0), quick=quick, name="looking for modes")]
+        return [self.density.job]
+
+    @property
+    def programs(self) -> Sequence[Callable[..., Any]]:
+        """The one that evaluates the density."""
+        return [] if self.density.program is None else [self.density.program]
+
+    @programs.setter
+    def programs(self, programs: Sequence[Callable[..., Any]]) -> None:
+        [self.density.program] = programs
 
     def from_starts(self, key: Key[Array, ""], x: Float[np.ndarray, "start d"]) -> Modes:
         """Ascents from the starts that were given and from all scales around them (and from the base), then further."""
@@ -109,7 +117,7 @@ class ModeSearch:
         self._refuse_what_nothing_depends_on(starts, ends)
         self._add(ends)
         self._rounds(proposals, FIRST_ASCENTS)
-        if not self.atlas.known:
+        if not self.atlas.known and not self._climbs_on():
             self.atlas.add_edge()
         return self.atlas.modes()
 
@@ -132,6 +140,32 @@ class ModeSearch:
         if self._speaks_for_more(before):
             self._rounds(proposals, 2 * FIRST_ASCENTS)
         return self.atlas.modes()
+
+    def _climbs_on(self) -> bool:
+        """Whether the highest ends rise when they are given more evaluations: then there is no wall, but no end.
+
+        In units of their own width there, which may be so small that an ascent from nothing would not find its step.
+        """
+        highest = self.atlas.unfinished.take(slice(MAX_EDGES))
+        for x, value, curvature in zip(highest.x, highest.log_density, highest.curvature, strict=True):
+            if not self._affordable(MAX_EVALUATIONS):
+                return False
+            width = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
+            climb = partial(
+                ascend, partial(self._scaled, x, width), np.zeros((1, self.dim)), differences=not self.gradient
+            )
+            further = self.density.watched(climb, "looking for modes")
+            self.evaluations += self.cost * int(further.num_evaluations[0])
+            if further.log_density[0] > value + RISES:
+                return True
+        return False
+
+    def _scaled(
+        self, x: Float[np.ndarray, " d"], width: Float[np.ndarray, " d"], z: Float[np.ndarray, "point d"]
+    ) -> tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]:
+        """The log density and its gradient at x + width z, by z."""
+        values, gradients = self.density(x + width * z)
+        return values, width * gradients
 
     def _rounds(self, proposals: Proposals, size: int) -> None:
         """Until a round finds nothing new; with more of everything each time that one does."""
@@ -277,13 +311,11 @@ class ModeSearch:
         return np.concatenate([part.log_density for part in parts]), np.concatenate([part.gradient for part in parts])
 
     def _run(self, starts: Float[np.ndarray, "start d"], limit: int) -> Ends:
-        """The program, for as many starts as it takes."""
-        padded = np.zeros((NUM_ASCENTS, self.dim))
+        """Ascents, whose evaluations are counted."""
         if not len(starts):
             return no_ends(self.dim)
-        padded[: len(starts)] = starts
-        padded[len(starts) :] = starts[:1]
-        ends = Ends(*(np.asarray(column)[: len(starts)] for column in self.programs[0](padded, len(starts), limit)))
+        climb = partial(ascend, self.density, starts, limit, differences=not self.gradient)
+        ends = Ends(*self.density.watched(climb, "looking for modes"))
         self.evaluations += self.cost * int(np.sum(ends.num_evaluations))
         return ends
 

@@ -19,6 +19,7 @@ from pseudo_extended.pilot.annealing import Annealed
 from pseudo_extended.pilot.candidates import BROAD, FROM_MODES, IMPROVED, AbstractCandidate, Proposal
 from pseudo_extended.pilot.candidates.broad import has_prior
 from pseudo_extended.pilot.candidates.improved import SHORT_PATH
+from pseudo_extended.pilot.density import Density
 from pseudo_extended.pilot.learned_base import SHELLS, LearnedBase, broad_base, pad_components, shells
 from pseudo_extended.pilot.mode_search import DENSE_UP_TO, MAX_MODES, ModeSearch
 from pseudo_extended.pilot.prior_mass import NORMALISED, PriorMass, log_ratios, prior_mass
@@ -98,7 +99,8 @@ class _Learning:
         self.key, key_pilots = jax.random.split(key)
         self.keys: Iterator[Key[Array, ""]] = iter(jax.random.split(key_pilots, 12))
         self.preparation, self.target, self.x, self.say = preparation, target, x, say
-        self.annealer = Annealer(preparation, target, x)
+        self.density = Density(target, gradient=preparation.kernel.uses_gradient)
+        self.annealer = Annealer(preparation, target, x, self.density)
         self.modes = no_modes(target.dim)
         self.tried: list[Pilot] = []
         self.notes: list[str] = []
@@ -113,9 +115,9 @@ class _Learning:
 
     def learn(self) -> PreparedPath:
         """Find modes, try the candidates, and improve the best of them."""
-        search = ModeSearch(self.target, gradient=self.preparation.kernel.uses_gradient)
-        self.say("compiling the search for modes")
-        search.programs = compile_once(*search.jobs)
+        search = ModeSearch(self.target, gradient=self.density.gradient, density=self.density)
+        self.say("compiling the density")
+        self.density.compile()
         self.say("looking for modes")
         self.modes = with_images(search.from_starts(self.key, self.x), self.target.symmetries, MAX_MODES)
         self.notes.extend(search.notes)

@@ -1,23 +1,16 @@
 """The log density of a target as a landscape: heights, ascents and passes between places, for many places at once."""
 
-from collections.abc import Callable
 from copy import copy
-from functools import cached_property
 
-import jax
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Float
 from scipy.spatial.distance import cdist
 
-from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.pilot.ascents import ascend
+from pseudo_extended.pilot.density import Density, Values
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target
 
-SIZES = (32, 1024)
-"""Places that one call of a compiled program takes: few programs, and little waste."""
-FEW = 8
-"""So many small calls are cheaper than a large one that is filled up."""
 INTERIOR = np.arange(1, 12) / 12
 """Where a segment is looked at between its ends."""
 NUM_NEIGHBOURS = 10
@@ -35,6 +28,7 @@ class Landscape:
 
     def __init__(self, target: Target, sample: Points):
         self.target, self.sample = target, sample
+        self.density = Density(target, gradient=target.is_differentiable)
         self._measure(np.std(sample, axis=0))
 
     def _measure(self, scale: Float[np.ndarray, " d"]) -> None:
@@ -55,7 +49,7 @@ class Landscape:
     @in_double_precision
     def heights(self, x: Points) -> Heights:
         """log γ at every point; -inf where the density vanishes."""
-        return self._heights(x)
+        return self.density(x)[0]
 
     @in_double_precision
     def relax(self, x: Points) -> tuple[Points, Heights]:
@@ -93,34 +87,12 @@ class Landscape:
         near = np.argsort(self.distances(x, self.sample), axis=1)[:, :NUM_NEIGHBOURS]
         return self.sample[near].mean(axis=1)
 
-    @cached_property
-    def _heights(self) -> "_InBlocks":
-        return _InBlocks(jax.vmap(self.target.log_target))
+    @in_double_precision
+    def _ascend(self, x: Points, length: Float[np.ndarray, " d"]) -> Points:
+        """Ends of ascents in units of a length for each coordinate."""
 
-    @cached_property
-    def _ascend(self) -> "_InBlocks":
-        def ends(x: Float[Array, "point d"], length: Float[Array, " d"]) -> Float[Array, "point d"]:
-            return ascend(lambda z: self.target.log_target(z * length), x / length)[0] * length
+        def evaluate(z: Points) -> Values:
+            value, gradient = self.density(z * length)
+            return value, gradient * length
 
-        return _InBlocks(ends)
-
-
-class _InBlocks:
-    """A function of many points, compiled for blocks of two sizes only; the last one is filled up."""
-
-    def __init__(self, function: Callable[..., Array]):
-        self.function = function
-        self.programs: dict[int, Callable[..., Array]] = {}
-
-    def __call__(self, x: Points, *arguments: np.ndarray) -> np.ndarray:
-        parts, first = [], 0
-        while first < len(x):
-            left = len(x) - first
-            size = SIZES[0] if left <= FEW * SIZES[0] else SIZES[1]
-            block = x[first : first + size]
-            filled = np.concatenate([block, np.repeat(block[-1:], size - len(block), axis=0)])
-            if size not in self.programs:
-                [self.programs[size]] = compile_once(Job(self.function, (filled, *arguments)))
-            parts.append(np.asarray(self.programs[size](filled, *arguments))[: len(block)])
-            first += size
-        return np.concatenate(parts)
+        return self.density.watched(lambda: ascend(evaluate, x / length), "modes of the result").x * length
