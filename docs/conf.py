@@ -109,7 +109,9 @@ def show_page(app: Any, docname: str, content: list[str]) -> None:
 
 
 def mend_docstring(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
-    """Keep bars, as in p(β = 1 | x), from looking like a substitution of reStructuredText."""
+    """Keep bars, as in p(β = 1 | x), from looking like a substitution of reStructuredText, and colons like types."""
+    if what in ("attribute", "data", "property") and lines:
+        lines[0] = re.sub(r":(?=\s)", "\N{MODIFIER LETTER COLON}", lines[0], count=1)
     code = False
     for number, line in enumerate(lines):
         code = line.lstrip().startswith(">>>") or (code and bool(line.strip()))
@@ -148,14 +150,14 @@ def write_mathml(translator: Any, node: Any) -> None:
 
     block = isinstance(node, nodes.math_block)
     text = tex2mathml(node.astext(), as_block=block)
-    translator.body.append(f'<div class="math">{text}</div>' if block else text)
+    translator.body.append(f'<div class="formula">{text}</div>' if block else text)
     raise nodes.SkipNode
 
 
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
     app.connect("source-read", show_page)
-    app.connect("autodoc-process-docstring", mend_docstring)
+    app.connect("autodoc-process-docstring", mend_docstring, priority=400)  # before napoleon
     app.connect("doctree-resolved", finish_page)
     app.add_html_math_renderer("mathml", (write_mathml, None), (write_mathml, None))
     return {"parallel_read_safe": True, "parallel_write_safe": True}
