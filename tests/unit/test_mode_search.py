@@ -7,6 +7,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.compiled import compile_once
+from pseudo_extended.messages import kinds
 from pseudo_extended.pilot.distinct import distinct
 from pseudo_extended.pilot.mode_search import ModeSearch
 from pseudo_extended.pilot.modes import Modes
@@ -184,7 +185,7 @@ def test_every_evaluation_is_counted_and_their_number_is_bounded():
     calls.clear()
     found = search.from_starts(jax.random.key(0), np.zeros((1, 2)))
     assert 0.9 * search.evaluations <= len(calls) <= search.evaluations <= 700
-    assert "budget of 700" in search.notes[0]
+    assert kinds.SEARCH_UNSETTLED.says(search.notes[0])
     np.testing.assert_allclose(np.sort(np.abs(found.x).ravel()), 4.0, atol=0.02)
 
 
@@ -259,3 +260,28 @@ def test_a_narrow_mode_in_a_hundred_dimensions_is_found():
         modes = again.from_starts(jax.random.key(seed), starts)
         assert np.sum(modes.is_significant) == 2
         assert again.evaluations < 3_000
+
+
+def test_the_budget_grows_while_modes_are_found_and_a_note_says_when_it_could_not(monkeypatch):
+    """Twelve normals of widths from 0.16 to 2: 1,500 evaluations show four of them."""
+    rng = np.random.default_rng(2)
+    means, scales = rng.uniform(-15, 15, (12, 4)), 10 ** rng.uniform(-0.8, 0.3, 12)
+
+    def log_density(x):
+        return jax.nn.logsumexp(-0.5 * jnp.sum((x - means) ** 2, axis=1) / scales**2 - 4 * jnp.log(scales))
+
+    monkeypatch.setattr("pseudo_extended.pilot.mode_search.BUDGET", 1_500)
+    fixed = search_of(log_density, 4, max_evaluations=1_500)
+    few = fixed.from_starts(jax.random.key(0), np.zeros((4, 4)))
+    assert fixed.evaluations <= 1_500
+    assert [kinds.SEARCH_UNSETTLED.says(note) for note in fixed.notes] == [True]
+    free = ModeSearch(fixed.target, gradient=True)
+    free.programs = fixed.programs
+    more = free.from_starts(jax.random.key(0), np.zeros((4, 4)))
+    assert np.sum(more.is_significant) > np.sum(few.is_significant)
+    assert 1_500 < free.evaluations <= 8 * 1_500
+    monkeypatch.setattr("pseudo_extended.pilot.mode_search.BUDGET", 400_000)
+    settled = ModeSearch(fixed.target, gradient=True)
+    settled.programs = fixed.programs
+    settled.from_starts(jax.random.key(0), np.zeros((4, 4)))
+    assert settled.notes == []

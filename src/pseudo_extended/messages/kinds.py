@@ -237,6 +237,13 @@ MODE_OF_SOME_PILOTS = Kind(
     "the chains of pilot {pilot} never came to mode {mode}, which has a probability of {mass:.2g} by those of another: "
     "the search for modes finds it by chance, and may have missed others; run again with more pilots.",
 )
+SEARCH_UNSETTLED = Kind(
+    "PE509",
+    "warning",
+    "A search for modes that did not settle",
+    "the search for modes ended after {evaluations} evaluations of the density and had not settled: there may be "
+    "modes with mass that it has not found, and log Z is without them; name places that you suspect in a batch init.",
+)
 
 # 6: the run and its store.
 STOPPED = Kind("PE601", "warning", "A run that was stopped", "{how}: {draws} draws of each chain were kept.")

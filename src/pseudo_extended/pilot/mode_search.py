@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float, Key
+from scipy.special import softmax
 
 from pseudo_extended.compiled import Job
+from pseudo_extended.messages import kinds
 from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, ascend
 from pseudo_extended.pilot.density import Density
 from pseudo_extended.pilot.hidden_symmetries import FEWEST_TESTS, SHARE, HiddenSymmetries
-from pseudo_extended.pilot.modes import MAX_EDGES, Atlas, Ends, Modes, no_ends
+from pseudo_extended.pilot.modes import MAX_EDGES, Atlas, Ends, KnownMode, Modes, no_ends
 from pseudo_extended.pilot.proposals import Proposals
 from pseudo_extended.pilot.rugged import Ruggedness, is_rugged
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
@@ -24,7 +26,7 @@ from pseudo_extended.target.labels import some_coordinates
 NUM_ASCENTS = 512
 """The most in one call of the program, and in one round."""
 FIRST_ASCENTS = 32
-"""In the first rounds; more only while something speaks for it."""
+"""In the first rounds; more only while something speaks for it. Half as many by differences, which are dear."""
 MAX_ROUNDS = 10
 NUM_SCREENED = 2**10
 """Points at which the density is looked at for what the modes do not explain: ascents alone do not find a narrow mode
@@ -63,6 +65,10 @@ BUDGET_ON_HOST = 20_000
 """The same for functions called in Python, which are dear."""
 RISES = 1.0
 """What an ascent gains at least that had not ended: at a wall there is nothing left to gain."""
+MOST_GROWTH = 8
+"""Times as many, if nothing is said, while the search still finds modes with mass."""
+WORTH_MORE = 0.01
+"""The part of the mass that the modes of a round must hold for the budget to grow."""
 LOOKS = 8
 """Evaluations for each dimension that a look around a place takes at most, as a rule."""
 LEAST_ASCENT = 10
@@ -84,9 +90,11 @@ class ModeSearch:
         self.evaluations = 0
         """Of the density so far; with its gradient it is one, and a gradient by differences 2 d."""
         self.max_evaluations = max_evaluations or (BUDGET_ON_HOST if target.host_functions else BUDGET)
+        self._most = self.max_evaluations * (1 if max_evaluations else MOST_GROWTH)
         self.notes: list[str] = []
         """Sentences on what was not done."""
         self.cost = 1 if gradient else 2 * target.dim + 1
+        self.first = FIRST_ASCENTS if gradient else FIRST_ASCENTS // 2
         self.gave_up = False
         """Since the modes cannot be listed."""
         self.ruggedness = Ruggedness(self.dim)
@@ -112,11 +120,11 @@ class ModeSearch:
         draw = self.target.draw_base if self.target.base is not None and self.target.base.can_sample else None
         proposals = Proposals(key, self.target, x, draw)
         given = x[: NUM_ASCENTS // 2]
-        starts = np.concatenate([given, proposals.first(max(FIRST_ASCENTS - len(given), FIRST_ASCENTS // 2))])
+        starts = np.concatenate([given, proposals.first(max(self.first - len(given), self.first // 2))])
         ends = self._climb(starts)
         self._refuse_what_nothing_depends_on(starts, ends)
         self._add(ends)
-        self._rounds(proposals, FIRST_ASCENTS)
+        self._rounds(proposals, self.first)
         if not self.atlas.known and not self._climbs_on():
             self.atlas.add_edge()
         return self.atlas.modes()
@@ -126,19 +134,19 @@ class ModeSearch:
         if self.gave_up:  # hits of starts in modes that are known would say nothing of the others
             return modes
         proposals = Proposals(key, self.target, points, None)
-        some = proposals.some_of(points, FIRST_ASCENTS // 2)
+        some = proposals.some_of(points, self.first // 2)
         found = self.atlas.modes()
         if self.dense and self._affordable(1) and not found.is_empty and not self._cannot_be_listed():
             looked = points[: self._affordable(len(points))]
             values, _ = self._look(looked)
             excess = unexplained(found, looked, values)
-            best = looked[np.argsort(-excess)[: FIRST_ASCENTS // 2]]
-            some = np.concatenate([best, some[: FIRST_ASCENTS // 4]])
+            best = looked[np.argsort(-excess)[: self.first // 2]]
+            some = np.concatenate([best, some[: self.first // 4]])
         before = self._significant()
         self._add(self._climb(some))
         self._complete(proposals)
         if self._speaks_for_more(before):
-            self._rounds(proposals, 2 * FIRST_ASCENTS)
+            self._rounds(proposals, 2 * self.first)
         return self.atlas.modes()
 
     def _climbs_on(self) -> bool:
@@ -170,11 +178,11 @@ class ModeSearch:
     def _rounds(self, proposals: Proposals, size: int) -> None:
         """Until a round finds nothing new; with more of everything each time that one does."""
         num_screened = min(NUM_SCREENED, 4 ** (self.dim + 3)) if self.dim <= SCREENED_UP_TO else 0
-        quiet, factor = 0, self._unevenness()
+        quiet, factor, found = 0, self._unevenness(), 1.0
         for _ in range(MAX_ROUNDS):
-            if self._cannot_be_listed() or self._is_spent():
+            if self._cannot_be_listed() or self._is_spent(found > WORTH_MORE):
                 break
-            before = self._significant()
+            before, known = self._significant(), self.atlas.significant()
             near, elsewhere = self._propose(proposals, size, 0 if quiet else factor * num_screened)
             self._add(self._climb(near))
             in_between = self._significant()
@@ -182,6 +190,10 @@ class ModeSearch:
             if is_rugged(self.atlas.modes()) and self.atlas.known:
                 self._dig(proposals, size)
             self._complete(proposals)
+            was_cut_short = self._is_short()
+            found = max(self._mass_of_new(known), found if was_cut_short else 0.0)
+            if was_cut_short:  # such a round says little
+                continue
             quiet = 0 if self._new_since(before) else quiet + 1
             if not self._speaks_for_more(before) or quiet > MAX_QUIET:
                 break
@@ -191,6 +203,9 @@ class ModeSearch:
             else:
                 factor = uneven if uneven > factor else 1
             size = min(2 * size, NUM_ASCENTS)
+        else:
+            if found > WORTH_MORE:
+                self._note_budget(unsettled=True)
 
     def _complete(self, proposals: Proposals) -> None:
         """Add the images of modes under symmetries that the density turns out to have."""
@@ -278,18 +293,39 @@ class ModeSearch:
         """As many evaluations of that number as the budget allows."""
         return int(np.clip((self.max_evaluations - self.evaluations) // self.cost, 0, number))
 
-    def _is_spent(self) -> bool:
-        if self._affordable(LEAST_ASCENT) == LEAST_ASCENT:
+    def _is_short(self) -> bool:
+        """Whether there is nothing left of the budget."""
+        return self._affordable(LEAST_ASCENT) < LEAST_ASCENT
+
+    def _is_spent(self, still_finds: bool) -> bool:
+        """Whether the budget is used up; it grows while the search still finds something."""
+        if not self._is_short():
             return False
-        self._note_budget()
+        if still_finds and self.max_evaluations < self._most:
+            self.max_evaluations = min(2 * self.max_evaluations, self._most)
+            self.notes.clear()
+            return False
+        self._note_budget(unsettled=still_finds)
         return True
 
-    def _note_budget(self) -> None:
-        ended = (
-            f"the search for modes ended at its budget of {self.max_evaluations:,} evaluations of the density: there "
-            "may be modes that it has not found."
-        )
-        self.notes = [note for note in self.notes if note != ended] + [ended]
+    def _note_budget(self, *, unsettled: bool = False) -> None:
+        if unsettled:
+            self.notes = [kinds.SEARCH_UNSETTLED(evaluations=f"{self.evaluations:,}")]
+        elif not self.notes:
+            self.notes = [
+                f"the search for modes ended at its budget of {self.max_evaluations:,} evaluations of the density: "
+                "there may be modes that it has not found."
+            ]
+
+    def _mass_of_new(self, before: Sequence[KnownMode]) -> float:
+        """The share of modes that were not known before, by Laplace's approximation."""
+        now = self.atlas.significant()
+        if not now:
+            return 0.0
+        mass = softmax([mode.log_mass for mode in now])
+        known = np.array([mode.x for mode in before]).reshape(-1, self.dim)
+        is_new = [not np.any(mode.neighbourhood.distance(known - mode.x) < 1) for mode in now]
+        return float(np.sum(mass[is_new]))
 
     def _climb(self, starts: Float[np.ndarray, "start d"], limit: int = MAX_EVALUATIONS) -> Ends:
         """Ascents, as many as the budget allows."""

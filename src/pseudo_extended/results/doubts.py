@@ -45,6 +45,7 @@ AGAINST_EVIDENCE = frozenset(
         kinds.PILOTS_DISAGREE,
         kinds.UNEQUAL_TWINS,
         kinds.MODE_OF_SOME_PILOTS,
+        kinds.SEARCH_UNSETTLED,
     )
 )
 """Codes of warnings after which an evidence is marked wherever it is shown."""
@@ -66,6 +67,7 @@ def diagnose_result(
     if result.travel is not None:
         found += diagnose_travel(result.travel, result.num_draws)
     found += diagnose_evidence(result.statistics)
+    found += [recall(note, kinds.NOTE) for note in result.notes if kinds.SEARCH_UNSETTLED.says(note)]
     how = None if result.stopped is None else StopReason(result.stopped).sentence
     if how is not None:
         found.insert(0, kinds.STOPPED(how=how, draws=result.num_draws * result.thinned))

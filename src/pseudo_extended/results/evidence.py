@@ -27,7 +27,8 @@ def log_evidence(top: Terms, bottom: Terms) -> Estimate:
     the mean of one series, to which all factors add: correlations between factors and between draws count in it, and
     so do differences between chains. `ess` is the effective number of draws of that series.
 
-    Where the chains disagree more than these errors allow, the error is that of the spread of the chains instead.
+    Where the chains are further apart than these errors say, their spread is the error; and where they disagree more
+    than chance allows, it gets Student's factor for so few chains.
 
     >>> rng = np.random.default_rng(0)
     >>> log_weight = rng.normal(-0.5, 1.0, size=(4, 1000, 1))  # E exp = 1
@@ -39,7 +40,8 @@ def log_evidence(top: Terms, bottom: Terms) -> Estimate:
     log_bottom, series_bottom = _log_mean_of_products(bottom)
     series = series_top - series_bottom
     error, ess = float(standard_error(series)), float(effective_sample_size(series))
-    raised = compare_chains(top, bottom).raised
+    agreement = compare_chains(top, bottom)
+    raised = max(agreement.spread, agreement.raised)
     if raised > error:
         error, ess = raised, ess * (error / raised) ** 2
     return Estimate(log_top - log_bottom, error, ess)
@@ -53,8 +55,14 @@ class Agreement(NamedTuple):
     """The error of their mean if they agree, from the error of each."""
     p_value: float
     """How likely chains that agree would be so far apart; 1 for a single chain."""
-    between: float
-    """The error of their mean from how far they are apart, with Student's factor for so few."""
+    spread: float
+    """The error of their mean from how far they are apart; 0 for a single chain."""
+
+    @property
+    def between(self) -> float:
+        """The same with Student's factor for so few."""
+        number = len(self.values)
+        return float(stdtrit(number - 1, ndtr(1.0)) * self.spread) if number > 1 else 0.0
 
     @property
     def raised(self) -> float:
@@ -82,8 +90,7 @@ def compare_chains(top: Terms, bottom: Terms) -> Agreement:
     if spread <= 1e-12 * (1 + np.max(np.abs(values))):
         return Agreement(values, within, 1.0, spread)
     excess = (spread / within) ** 2 * (number - 1) if within > 0 else np.inf
-    factor = stdtrit(number - 1, ndtr(1.0))
-    return Agreement(values, within, float(chdtrc(number - 1, excess)), float(factor * spread))
+    return Agreement(values, within, float(chdtrc(number - 1, excess)), spread)
 
 
 def _log_mean_of_products(terms: Terms) -> tuple[float, Float[np.ndarray, "chain draw"]]:

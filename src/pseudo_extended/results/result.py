@@ -237,7 +237,8 @@ class Result:
     @property
     def messages(self) -> tuple[Message, ...]:
         """All messages: `warnings`, and after them what is for information, `notes` among it."""
-        return (*self.warnings, *(recall(note, kinds.NOTE) for note in self.notes), *notes_on_search(self))
+        notes = [recall(note, kinds.NOTE) for note in self.notes if not kinds.SEARCH_UNSETTLED.says(note)]
+        return (*self.warnings, *notes, *notes_on_search(self))
 
     @cached_property
     def _warnings_of_draws(self) -> tuple[Message, ...]:
