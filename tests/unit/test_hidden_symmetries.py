@@ -57,7 +57,7 @@ def test_a_density_that_is_nearly_symmetric_has_no_images():
         log_density, places = needle_and_images(blocks, dim, tilt=tilt)
         search = atlas_of(log_density, dim, places[:1])
         hidden = HiddenSymmetries(dim, [])
-        assert hidden.complete(search.atlas, search._look, 1000, 40) == images
+        assert hidden.complete(search.atlas, search._heights, 1000, 40) == images
 
 
 def test_what_holds_near_a_round_mode_holds_for_it_alone():
@@ -69,7 +69,7 @@ def test_what_holds_near_a_round_mode_holds_for_it_alone():
 
     search = atlas_of(log_density, 4, [[0.3, 0.1, 0.2, -0.1], [4.0, -3.0, 7.0, 1.0]])
     assert len(search.atlas.known) == 2
-    assert HiddenSymmetries(4, []).complete(search.atlas, search._look, 1000, 40) == 0
+    assert HiddenSymmetries(4, []).complete(search.atlas, search._heights, 1000, 40) == 0
 
 
 def test_two_modes_tell_which_signs_go_together():
@@ -90,7 +90,7 @@ def test_two_modes_tell_which_signs_go_together():
     search = atlas_of(log_density, 12, [signs(1, 1, 1), signs(-1, 1, 1), signs(-1, -1, 1), signs(-1, 1, -1)])
     assert len(search.atlas.known) == 4
     hidden = HiddenSymmetries(12, [])
-    assert hidden.complete(search.atlas, search._look, 1000, 40) == 4
+    assert hidden.complete(search.atlas, search._heights, 1000, 40) == 4
     assert len(search.atlas.known) == 8
 
 
@@ -131,4 +131,4 @@ def test_guesses_are_bounded():
     assert len(hidden.guesses) <= 2000
     empty = Atlas(lambda x: (np.zeros(len(x)), x), 100, dense=True, max_modes=10)
     assert not len(no_ends(100).x)
-    assert hidden.complete(empty, empty.look, 100, 10) == 0
+    assert hidden.complete(empty, lambda x: np.zeros(len(x)), 100, 10) == 0

@@ -29,7 +29,8 @@ SAME_HEIGHT = 1e-3
 MAX_PARTNERS = 8
 """Modes that are compared with each other, the heaviest."""
 
-Look = Callable[[Float[np.ndarray, "point d"]], tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]]
+Heights = Callable[[Float[np.ndarray, "point d"]], Float[np.ndarray, " point"]]
+"""The log density at points; -inf outside the support."""
 
 
 class Guess:
@@ -66,18 +67,18 @@ class HiddenSymmetries:
         """Those that the density agrees with."""
         return [guess for guess in self.guesses.values() if guess.believed]
 
-    def complete(self, atlas: Atlas, look: Look, max_tests: int, max_modes: int) -> int:
+    def complete(self, atlas: Atlas, heights: Heights, max_tests: int, max_modes: int) -> int:
         """Add the images of the significant modes to the atlas; how many were new."""
         self._guess_from_pairs(_heaviest(atlas)[:MAX_PARTNERS])
-        self._test(atlas, look, max_tests)
+        self._test(atlas, heights, max_tests)
         added, queue, believed = 0, _heaviest(atlas), self.believed
         while believed and queue and len(atlas.known) < max_modes:
             mode = queue.pop(0)
             new = [guess for guess in believed if not atlas.is_known(guess(mode.x))]
             if not new:
                 continue
-            heights, _ = look(np.stack([guess(mode.x) for guess in new]))
-            for guess, height in zip(new, heights, strict=True):
+            found = heights(np.stack([guess(mode.x) for guess in new]))
+            for guess, height in zip(new, found, strict=True):
                 if not abs(height - mode.log_density) < TOLERANCE * (1 + abs(height)):
                     guess.believed = False  # it held near one mode, such as a round one, and not near this
                 elif len(atlas.known) < max_modes and not atlas.is_known(guess(mode.x)):
@@ -105,7 +106,7 @@ class HiddenSymmetries:
                     if other.neighbourhood.distance((guess(one.x) - other.x)[None])[0] < 1:
                         self._remember(guess)
 
-    def _test(self, atlas: Atlas, look: Look, max_tests: int) -> None:
+    def _test(self, atlas: Atlas, heights: Heights, max_tests: int) -> None:
         """Compare the density at images of points, for guesses that would map a mode to a place that is not known."""
         for mode in _heaviest(atlas)[:MAX_PARTNERS]:
             open_ones = [guess for guess in self.guesses.values() if guess.believed is None]
@@ -115,13 +116,13 @@ class HiddenSymmetries:
             max_tests -= len(open_ones)
             noise = self.rng.normal(size=(len(SCALES), self.dim))
             points = mode.x + np.array(SCALES)[:, None] * np.sqrt(_variance(mode)) * noise
-            heights, _ = look(points)
-            if not np.isfinite(heights[0]):
+            expected = heights(points)
+            if not np.isfinite(expected[0]):
                 continue
-            found, _ = look(np.stack([guess(points[0]) for guess in open_ones]))
-            agree = np.abs(found - heights[0]) < TOLERANCE * (1 + abs(heights[0]))
+            found = heights(np.stack([guess(points[0]) for guess in open_ones]))
+            agree = np.abs(found - expected[0]) < TOLERANCE * (1 + abs(expected[0]))
             for guess, promising in zip(open_ones, agree, strict=True):
-                guess.believed = bool(promising) and _same(look(guess(points[1:]))[0], heights[1:])
+                guess.believed = bool(promising) and _same(heights(guess(points[1:])), expected[1:])
 
 
 def _same(found: Float[np.ndarray, " point"], expected: Float[np.ndarray, " point"]) -> bool:

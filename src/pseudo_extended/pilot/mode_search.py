@@ -137,9 +137,8 @@ class ModeSearch:
         some = proposals.some_of(points, self.first // 2)
         found = self.atlas.modes()
         if self.dense and self._affordable(1) and not found.is_empty and not self._cannot_be_listed():
-            looked = points[: self._affordable(len(points))]
-            values, _ = self._look(looked)
-            excess = unexplained(found, looked, values)
+            looked = points[: self._affordable(len(points), 1)]
+            excess = unexplained(found, looked, self._heights(looked))
             best = looked[np.argsort(-excess)[: self.first // 2]]
             some = np.concatenate([best, some[: self.first // 4]])
         before = self._significant()
@@ -213,12 +212,13 @@ class ModeSearch:
             return
         if self.hidden is None:
             self.hidden = HiddenSymmetries(self.dim, proposals.labelled)
-        tests = self._affordable(max(FEWEST_TESTS, self.evaluations // (SHARE * self.cost)))
-        self.hidden.complete(self.atlas, self._look, tests, MAX_MODES)
+        tests = self._affordable(max(FEWEST_TESTS, self.evaluations // SHARE), 1)
+        self.hidden.complete(self.atlas, self._heights, tests, MAX_MODES)
 
     def _dig(self, proposals: Proposals, size: int) -> None:
         """Recombine good places, and scan the best ones along each coordinate."""
-        self._add(self._climb(self.ruggedness.recombined(proposals, self.atlas, self._look, self._affordable(size))))
+        starts = self.ruggedness.recombined(proposals, self.atlas, self._heights, self._affordable(size))
+        self._add(self._climb(starts))
         for ends in self.ruggedness.scan(proposals, self.atlas, self._climb, 2 * size):
             self._add(ends)
 
@@ -231,15 +231,14 @@ class ModeSearch:
         """
         found = self.atlas.modes()
         near = proposals.near(found.x, size // 2)
-        num_screened = self._affordable(num_screened)
+        num_screened = self._affordable(num_screened, 1)
         if found.is_empty:
             return near, near[:0]
         if not num_screened:
             return near, proposals.beside(found, size // 2)
         points, distance = scatter(proposals.rng, found, proposals.x, num_screened)
         points = proposals.within_bounds(points)
-        values, _ = self._look(points)
-        excess = unexplained(found, points, values)
+        excess = unexplained(found, points, self._heights(points))
         chosen = most_unexplained(excess, distance, size // 2)
         return near, points[chosen[excess[chosen] > EXPLAINED]]
 
@@ -289,9 +288,9 @@ class ModeSearch:
         most = max(MANY, spent // (2 * self.dim))
         self.atlas.add(ends, min(most, self._affordable(most * LOOKS * self.dim) // (LOOKS * self.dim)))
 
-    def _affordable(self, number: int) -> int:
-        """As many evaluations of that number as the budget allows."""
-        return int(np.clip((self.max_evaluations - self.evaluations) // self.cost, 0, number))
+    def _affordable(self, number: int, cost: int | None = None) -> int:
+        """As many evaluations of that number as the budget allows, with gradients unless the cost of one is given."""
+        return int(np.clip((self.max_evaluations - self.evaluations) // (cost or self.cost), 0, number))
 
     def _is_short(self) -> bool:
         """Whether there is nothing left of the budget."""
@@ -345,6 +344,14 @@ class ModeSearch:
         """The log density and its gradient."""
         parts = [self._run(points[i : i + NUM_ASCENTS], 1) for i in range(0, len(points), NUM_ASCENTS)]
         return np.concatenate([part.log_density for part in parts]), np.concatenate([part.gradient for part in parts])
+
+    def _heights(self, points: Float[np.ndarray, "point d"]) -> Float[np.ndarray, " point"]:
+        """The log density; without a gradient by differences, which would cost 2 d evaluations more."""
+        if self.gradient or not len(points):
+            return self._look(points)[0] if len(points) else np.zeros(0)
+        values, _ = self.density.watched(partial(self.density, points), "looking for modes")
+        self.evaluations += len(points)
+        return np.where(np.isfinite(values), values, -np.inf)
 
     def _run(self, starts: Float[np.ndarray, "start d"], limit: int) -> Ends:
         """Ascents, whose evaluations are counted."""

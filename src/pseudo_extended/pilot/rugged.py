@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from jaxtyping import Float
 
+from pseudo_extended.pilot.hidden_symmetries import Heights
 from pseudo_extended.pilot.modes import Atlas, Ends, Modes
-from pseudo_extended.pilot.neighbourhood import Look
 from pseudo_extended.pilot.proposals import Proposals
 
 Climb = Callable[[Float[np.ndarray, "start d"]], Ends]
@@ -44,13 +44,15 @@ class Ruggedness:
         self.weight = np.ones(dim)
         """How many of the ascents of a scan along it did not come back."""
 
-    def recombined(self, proposals: Proposals, atlas: Atlas, look: Look, size: int) -> Float[np.ndarray, "start d"]:
+    def recombined(
+        self, proposals: Proposals, atlas: Atlas, heights: Heights, size: int
+    ) -> Float[np.ndarray, "start d"]:
         """The best of many recombinations of good places."""
         known = sorted(atlas.known, key=lambda mode: -mode.log_mass)
         elite = np.concatenate([[mode.x for mode in known], atlas.waiting.x])[:NUM_ELITE]
         exchanged = [proposals.exchanges(mode.x, MAX_EXCHANGES) for mode in known[: 2 * NUM_SCANNED]]
         candidates = np.concatenate([*exchanged, proposals.recombined(elite, CANDIDATES * size)])
-        values, _ = look(candidates)
+        values = heights(candidates)
         return candidates[np.argsort(-values)[:size]]
 
     def scan(self, proposals: Proposals, atlas: Atlas, climb: Climb, size: int) -> list[Ends]:

@@ -92,7 +92,7 @@ def diagnose_travel(found: Travel, num_draws: int) -> list[Message]:
         said.append(kinds.FEW_ROUND_TRIPS(chain=fewest, trips=found.round_trips[fewest], draws=num_draws))
     accepted, beta = (found.by_temperature[name].to_numpy() for name in ("move_acceptance", "beta"))
     worst = int(np.argmin(accepted))
-    if accepted[worst] < 0.2:
+    if accepted[worst] < 0.1:  # a random walk aims at 0.234
         said.append(kinds.LOCAL_MOVES_REJECTED(rate=accepted[worst], beta=beta[worst]))
     return said
 
