@@ -6,6 +6,7 @@ from pseudo_extended import kernels as kernels
 from pseudo_extended import methods as methods
 from pseudo_extended import plots as plots
 from pseudo_extended import problems as problems
+from pseudo_extended import stopping as stopping
 from pseudo_extended import testing as testing
 from pseudo_extended.calibration.simulated import simulation_based_calibration as simulation_based_calibration
 from pseudo_extended.calibration.table import Calibration as Calibration

@@ -7,15 +7,22 @@ import pytest
 import pseudo_extended as pe
 from pseudo_extended.methods.abstract import Prepared
 from pseudo_extended.run.loop import milestones
-from pseudo_extended.run.settings import MOST_DRAWS_UNASKED, Draws, check_draws, settled
+from pseudo_extended.run.settings import MOST_DRAWS, MOST_DRAWS_UNASKED, Draws, check_draws, check_rule, settled
+from pseudo_extended.stopping import AbstractStoppingRule, GoodEnough
+from pseudo_extended.store import decode
 
 
 def log_density(x):
     return jnp.logaddexp(-0.5 * jnp.sum((x - 3) ** 2), -0.5 * jnp.sum((x + 3) ** 2))
 
 
-def checked(draws=None, warmup=None, target_ess=None, *, has_rule=False, until_good=True) -> Draws:
-    return check_draws(draws, warmup, 4, 1, 0, target_ess, has_rule=has_rule, until_good=until_good)
+def checked(draws=None, warmup=None, target_ess=None, *, has_limit=False, until_good=True) -> Draws:
+    rule = check_rule(None, target_ess)
+    return check_draws(draws, warmup, 4, 1, 0, rule, has_limit=has_limit, until_good=until_good)[0]
+
+
+def rule_of(plan: Draws):
+    return decode(plan.stop, {})
 
 
 def prepared(*, needs_round_trips=True) -> Prepared:
@@ -27,26 +34,27 @@ class TestThePlan:
     def test_without_a_word_the_default_goes_on_until_it_is_good(self):
         plan = checked()
         assert (plan.draws, plan.warmup) == (MOST_DRAWS_UNASKED, None)
-        assert (plan.target_ess, plan.max_r_hat, plan.min_round_trips) == (2000.0, 1.01, 10)
+        assert rule_of(plan) == GoodEnough(ess=2000, r_hat=1.01, round_trips=10)
 
     def test_a_number_of_draws_is_that_number(self):
         assert checked(draws=500)[:1] == (500,)
-        assert checked(draws=500).target_ess is None
+        assert rule_of(checked(draws=500)) is None
 
     def test_other_methods_make_a_thousand(self):
         assert checked(until_good=False).draws == 1000
 
     def test_a_rule_of_the_users_is_the_only_one(self):
-        plan = checked(target_ess=300, has_rule=True)
-        assert (plan.target_ess, plan.max_r_hat, plan.min_round_trips) == (300, None, None)
+        plan = checked(target_ess=300)
+        assert rule_of(plan) == GoodEnough(ess=300, r_hat=None, round_trips=None)
+        assert (plan.draws, checked(has_limit=True).draws) == (MOST_DRAWS, MOST_DRAWS)
+        assert rule_of(checked(has_limit=True)) is None
 
     def test_the_method_says_how_long_warm_up_is(self):
         assert settled(checked(), prepared(), 10).warmup == 150
         assert settled(checked(warmup=20), prepared(), 10).warmup == 20
 
     def test_with_one_mode_no_trips_along_the_path_are_needed(self):
-        assert settled(checked(), prepared(), 10).min_round_trips == 10
-        assert settled(checked(), prepared(needs_round_trips=False), 10).min_round_trips is None
+        assert GoodEnough().without_round_trips() == GoodEnough(round_trips=None)
 
     def test_draws_that_nobody_asked_for_do_not_fill_the_memory(self):
         assert settled(checked(), prepared(), 10).draws == MOST_DRAWS_UNASKED
@@ -94,3 +102,62 @@ class TestARun:
         assert loaded.pilot.chosen == run.pilot.chosen
         np.testing.assert_array_equal(loaded.pilot.modes.x, run.pilot.modes.x)
         np.testing.assert_array_equal(loaded.unconstrained, run.unconstrained)
+
+
+class EvidenceKnown(AbstractStoppingRule):
+    """Enough when the mean of the first coordinate is known to so much."""
+
+    error: float
+
+    def missing(self, result):
+        error = float(np.max(result.mean().standard_error))
+        return [] if error <= self.error else [f"the error of the mean is {error:.2g}"]
+
+
+class Confused(AbstractStoppingRule):
+    def missing(self, result):
+        return result.num_draws > 200
+
+
+SHORT = {"method": pe.Plain(pe.HMC(3)), "chains": 2, "warmup": 100, "seed": 1, "progress": False}
+
+
+class TestARuleOfTheUsers:
+    def test_it_is_asked_at_milestones_about_the_draws_so_far(self):
+        result = pe.sample(log_density, np.zeros(1), stop=EvidenceKnown(0.5), **SHORT)
+        assert result.stopped is pe.StopReason.ENOUGH
+        assert result.num_draws in list(milestones(100_000))
+        assert np.max(result.mean().standard_error) <= 0.5
+        longer = pe.sample(log_density, np.zeros(1), draws=result.num_draws + 50, **SHORT)
+        np.testing.assert_array_equal(longer.points[:, : result.num_draws], result.points)
+
+    def test_a_run_that_does_not_meet_it_says_what_is_missing(self):
+        result = pe.sample(log_density, np.zeros(1), stop=EvidenceKnown(1e-6), draws=120, **SHORT)
+        assert result.stopped is None
+        [said] = [each for each in result.warnings if "the error of the mean is" in each]
+        assert said.startswith("the run ended at its limit of 120 draws a chain before")
+
+    def test_bad_rules_are_refused(self):
+        with pytest.raises(TypeError, match=r"missing of Confused must return a list of clauses"):
+            pe.sample(log_density, np.zeros(1), stop=Confused(), draws=300, **SHORT)
+        with pytest.raises(TypeError, match=r"stop must be a stopping rule such as pe\.stopping\.GoodEnough"):
+            pe.sample(log_density, np.zeros(1), stop=lambda result: True, **SHORT)
+        with pytest.raises(ValueError, match="target_ess must not be given with stop"):
+            pe.sample(log_density, np.zeros(1), stop=GoodEnough(), target_ess=100, **SHORT)
+
+    def test_a_stored_run_goes_on_with_its_rule(self, tmp_path):
+        whole = pe.sample(log_density, np.zeros(1), stop=GoodEnough(30, None, None), **SHORT)
+        stop = {"callback": lambda run: run.num_draws > 10, "store": tmp_path / "run", "chunk": 20}
+        pe.sample(log_density, np.zeros(1), stop=GoodEnough(30, None, None), **stop, **SHORT)
+        resumed = pe.resume(tmp_path / "run", log_density, progress=False)
+        assert resumed.stopped is pe.StopReason.ENOUGH
+        np.testing.assert_array_equal(resumed.points, whole.points)
+
+    def test_a_rule_that_the_store_cannot_keep_must_be_given_again(self, tmp_path):
+        whole = pe.sample(log_density, np.zeros(1), stop=EvidenceKnown(0.5), **SHORT)
+        stop = {"callback": lambda run: run.num_draws > 10, "store": tmp_path / "run", "chunk": 20}
+        pe.sample(log_density, np.zeros(1), stop=EvidenceKnown(0.5), **stop, **SHORT)
+        with pytest.raises(pe.StoreError, match=r"stop must be given again: store .* its stopping rule, EvidenceKnown"):
+            pe.resume(tmp_path / "run", log_density, progress=False)
+        resumed = pe.resume(tmp_path / "run", log_density, stop=EvidenceKnown(0.5), progress=False)
+        np.testing.assert_array_equal(resumed.points, whole.points)

@@ -20,16 +20,15 @@ from pseudo_extended.run.outcome import (
     explain_no_draws,
     explaining_disk,
     keeping_what_is_stored,
-    shortfalls,
 )
 from pseudo_extended.run.preparing import Job, Ready, prepare
 from pseudo_extended.run.program import capacity_for, lane_shapes
 from pseudo_extended.run.progress import Reporter, reporter
 from pseudo_extended.run.recorder import Memory, Recorder
 from pseudo_extended.run.room import explain_room
-from pseudo_extended.run.settings import Draws
 from pseudo_extended.run.stored import Stored
 from pseudo_extended.run.workers import Threads, Workers
+from pseudo_extended.stopping.abstract import AbstractStoppingRule, clauses
 
 
 def carry_out(job: Job, control: Control) -> Result:
@@ -59,7 +58,9 @@ def _carry_out(job: Job, control: Control) -> Result:
             seconds = {"compile": compiling, "prepare": waited - compiling, "run": time.perf_counter() - began}
             return build_result(job, ready, recorder, ended, seconds)
 
-        inspect = partial(result, Ending(StopReason.RUNNING, None))
+        def inspect(most: int | None = None) -> Result:
+            return result(Ending(StopReason.RUNNING, most))
+
         control.inspect = inspect
         ended = _run(job, workers, lanes, recorder, report, control, inspect)
         if not recorder.num_draws:
@@ -106,14 +107,14 @@ def _run(
     recorder: Recorder,
     report: Reporter,
     control: Control,
-    inspect: Callable[[], Result],
+    inspect: Callable[..., Result],
 ) -> Ending:
     """The loop, with what there is written down whatever ends it."""
     if workers is None:
         recorder.finish(lanes, job.draws.draws, None)
         return Ending(None, job.draws.draws)
     draws, schedule = job.draws, job.schedule
-    is_enough = None if draws.target_ess is None else partial(_is_enough, recorder, draws)
+    is_enough = None if job.rule is None else partial(_is_enough, job.rule, inspect)
     plan = Plan(draws.num_warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
     try:
         ended = Loop(workers, lanes, plan, recorder).run(report, control, inspect)
@@ -129,6 +130,6 @@ def _run(
     return Ending(ended.stopped, most)
 
 
-def _is_enough(recorder: Recorder, draws: Draws, num_draws: int) -> bool:
-    """Whether the first so many draws are as good as the plan asks for."""
-    return not shortfalls(recorder.collect(num_draws), draws)
+def _is_enough(rule: AbstractStoppingRule, inspect: Callable[[int], Result], num_draws: int) -> bool:
+    """Whether a rule is content with the first so many draws."""
+    return not clauses(rule, inspect(num_draws))

@@ -4,24 +4,21 @@ import errno
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 
 from pseudo_extended.messages import Message, kinds
-from pseudo_extended.results import estimates
 from pseudo_extended.results.doubts import evidence_for_store
 from pseudo_extended.results.result import Evaluations, Result
-from pseudo_extended.results.series import r_hat
 from pseudo_extended.results.stop_reason import StopReason
-from pseudo_extended.results.travel import travel
 from pseudo_extended.run.axes import statistic_axes
 from pseudo_extended.run.loop import Ending
 from pseudo_extended.run.preflight import complaints
 from pseudo_extended.run.preparing import Job, Ready
 from pseudo_extended.run.recorder import Collected, Recorder
-from pseudo_extended.run.settings import Draws
+from pseudo_extended.stopping.abstract import clauses
 from pseudo_extended.store import Store, StoreError, StoreWriteError, UnwritableError, has_manifest
-from pseudo_extended.weights import whole_weights
 
 TERMINATED = 128 + signal.SIGTERM
 """The status with which a process ends that was asked to by SIGTERM."""
@@ -33,7 +30,6 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ending, seco
     store = job.store
     room = () if job.room is None else (job.room,)
     ran_out = room if ended.stopped is StopReason.MEMORY else ()
-    doubts = (*job.doubts, *complaints(job.target), *_unmet(job, found, ended), *ran_out)
     result = Result(
         target=job.target,
         unconstrained=found.x,
@@ -45,50 +41,33 @@ def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ending, seco
         seed=job.draws.seed,
         seconds=seconds,
         stopped=ended.stopped,
-        doubts=doubts,
+        doubts=(),
         notes=(*ready.notes, *recorder.sentences, *room),
         store=None if store is None else str(store.root),
         thinned=found.thinned,
         pilot=ready.report,
         evaluations=count_evaluations(ready, recorder.warmup_evaluations, found),
     )
+    doubts = (*job.doubts, *complaints(job.target), *_unmet(job, result, ended), *ran_out)
+    result = replace(result, doubts=doubts)
     if store is not None and ended.stopped != "running":
         store.write(evidence=evidence_for_store(result))
     return result
 
 
-def _unmet(job: Job, found: Collected, ended: Ending) -> list[Message]:
-    """A sentence if the run was to go on until it was good enough, and is not."""
-    draws = job.draws
-    if draws.target_ess is None or ended.stopped in (StopReason.ENOUGH, StopReason.RUNNING):
+def _unmet(job: Job, result: Result, ended: Ending) -> list[Message]:
+    """A sentence if the run was to go on until its stopping rule was met, and it is not."""
+    rule, draws = job.rule, job.draws
+    if rule is None or ended.stopped in (StopReason.ENOUGH, StopReason.RUNNING):
         return []
-    missing = shortfalls(found, draws)
+    missing = clauses(rule, result)
     if not missing:
         return []
-    if draws.max_r_hat is None:
+    if rule.target_ess is not None:
         limit = "the run ended before" if ended.stopped else f"draws = {draws.draws} were not enough: give more"
-        return [kinds.ESS_NOT_REACHED(wanted=draws.target_ess, missing=missing[0], limit=limit)]
+        return [kinds.ESS_NOT_REACHED(wanted=rule.target_ess, missing=missing[0], limit=limit)]
     limit = "the run ended" if ended.stopped else f"the run ended at its limit of {draws.draws} draws a chain"
     return [kinds.NOT_GOOD_ENOUGH(limit=limit, missing="; ".join(missing))]
-
-
-def shortfalls(found: Collected, draws: Draws) -> list[str]:
-    """What of the draws is not yet as good as the plan asks for, in the space in which the chains move."""
-    assert draws.target_ess is not None
-    weights = whole_weights(found.log_weight, found.log_importance)
-    missing, least = [], float(np.min(estimates.mean(found.x, weights).ess))
-    if not least >= draws.target_ess:
-        missing.append(f"the effective sample size is {least:.0f}")
-    if draws.max_r_hat is not None:
-        worst = float(np.max(r_hat(estimates.contributions(found.x, weights))))
-        if not worst <= draws.max_r_hat:
-            missing.append(f"R-hat is {worst:.3f}")
-    travelled = None if draws.min_round_trips is None else travel(found.statistics)
-    if travelled is not None and draws.min_round_trips is not None:
-        fewest = int(np.min(travelled.round_trips))
-        if fewest < draws.min_round_trips:
-            missing.append(f"a chain has made {fewest} round trips")
-    return missing
 
 
 def count_evaluations(ready: Ready, num_warmup: int, found: Collected) -> Evaluations:

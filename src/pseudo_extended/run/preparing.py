@@ -13,9 +13,10 @@ from pseudo_extended.run.advance import Keys
 from pseudo_extended.run.defaults import notes_about
 from pseudo_extended.run.program import lane_shapes
 from pseudo_extended.run.progress import Reporter
-from pseudo_extended.run.settings import Draws, Schedule, settled
+from pseudo_extended.run.settings import Draws, Schedule, code_of_rule, settled
 from pseudo_extended.run.starts import starting_points
 from pseudo_extended.run.stored import layout_for
+from pseudo_extended.stopping import AbstractStoppingRule
 from pseudo_extended.store import (
     BrokenFileError,
     CodeError,
@@ -50,6 +51,8 @@ class Job:
     schedule: Schedule
     store: Store | None
     """Open and locked."""
+    rule: AbstractStoppingRule | None = None
+    """With which the run may end before its last draw."""
     init: Any = None
     """Where to start; of no use once the starting points are stored."""
     doubts: tuple[str, ...] = ()
@@ -86,7 +89,9 @@ def prepare(job: Job, report: Reporter) -> Ready:
         prepared = job.method.prepare(keys.prepare, job.target, x, report.say)
         notes = (*ready.notes, *prepared.notes)
         ready = Ready(prepared.method, prepared.x, notes, prepared.report, prepared.num_evaluations)
-        job.draws = settled(job.draws, prepared, job.target.dim)
+        if job.rule is not None and not prepared.needs_round_trips:
+            job.rule = job.rule.without_round_trips()
+        job.draws = settled(job.draws, prepared, job.target.dim)._replace(stop=code_of_rule(job.rule))
     if job.store is not None:
         _store_learned(job, job.store, ready)
     return ready

@@ -3,7 +3,7 @@
 import contextlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Container
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
@@ -23,8 +23,16 @@ from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.pilots import join, parts_of
 from pseudo_extended.run.preparing import Job, check_same_values, method_functions
-from pseudo_extended.run.settings import Draws, ScheduleOptions, check_method, check_not_traced, check_schedule
+from pseudo_extended.run.settings import (
+    Draws,
+    ScheduleOptions,
+    check_method,
+    check_not_traced,
+    check_schedule,
+    code_of_rule,
+)
 from pseudo_extended.run.stored import read_record
+from pseudo_extended.stopping import AbstractStoppingRule
 from pseudo_extended.store import (
     BrokenFileError,
     CodeError,
@@ -47,6 +55,7 @@ def resume(
     target: Target | Callable[[Any], Any],
     *,
     method: AbstractMethod | None = None,
+    stop: AbstractStoppingRule | None = None,
     other_versions: bool = False,
     **schedule: Unpack[ScheduleOptions],
 ) -> Result:
@@ -58,6 +67,7 @@ def resume(
         store: The directory that `pe.sample(…, store=)` was given.
         target: The same target, or the same function; another, or changed data, is refused.
         method: Only if it holds a function of yours, such as the density of `pe.Density`: functions are not stored.
+        stop: Only if its stopping rule is a class of yours without a tag (`pe.register_class`): that is not stored.
         other_versions: Go on although JAX or another package has changed since. The draws are right, but not those
             that the old versions would have made; and of the density only its values at the starting points are
             compared.
@@ -76,9 +86,9 @@ def resume(
     """
     parts = parts_of(store)
     if parts:
-        again = partial(resume, target=target, method=method, other_versions=other_versions, **schedule)
+        again = partial(resume, target=target, method=method, stop=stop, other_versions=other_versions, **schedule)
         return join(store, parts, again, needs_all=True)
-    return carry_out(reopened(store, target, method, _as_planned, schedule, other_versions), Control())
+    return carry_out(reopened(store, target, method, _as_planned, schedule, other_versions, stop), Control())
 
 
 def extend(
@@ -92,7 +102,7 @@ def extend(
 ) -> Result:
     """Add `draws` to each chain of a run, finished or not: the result is that of one longer run.
 
-    The other arguments are those of `pe.resume`. A `target_ess` that the run was given no longer counts.
+    The other arguments are those of `pe.resume`. The stopping rule that the run was given no longer counts.
     """
     more = checks.integer("draws", draws, minimum=1)
     parts = parts_of(store)
@@ -167,6 +177,7 @@ def reopened(
     plan: Callable[[Store], Draws],
     options: ScheduleOptions,
     other_versions: bool = False,
+    rule: AbstractStoppingRule | None = None,
 ) -> Job:
     """The job of a store, with everything checked, and the store locked; `plan` says what it is to have."""
     check_not_traced("a run")
@@ -186,13 +197,14 @@ def reopened(
         _check_target(store, target)
         check_same_values(store, target)
         method = _method(store, target, method)
-        draws, doubts = plan(store), (*store.manifest.doubts, *changed)
+        draws = plan(store)
+        rule, doubts = _rule(store, draws, rule), (*store.manifest.doubts, *changed)
         made_with = {"fingerprint": fingerprint_target(target), "versions": fingerprint_versions()}
         store.write(plan=draws, stopped=StopReason.RUNNING.value, doubts=doubts, **made_with)
     except BaseException:
         store.close()
         raise
-    return Job(target, method, draws, schedule, store, doubts=doubts)
+    return Job(target, method, draws, schedule, store, rule, doubts=doubts)
 
 
 def _as_planned(store: Store) -> Draws:
@@ -203,15 +215,19 @@ def _longer(more: int, store: Store) -> Draws:
     manifest = store.manifest
     had = manifest.num_draws if manifest.stopped == StopReason.ENOUGH else None
     total = (manifest.plan.draws if had is None else had) + more
-    return manifest.plan._replace(draws=total, target_ess=None, max_r_hat=None, min_round_trips=None)
+    return manifest.plan._replace(draws=total, stop=None, is_unasked=False)
 
 
-def as_asked(wanted: Draws, given: Container[str], store: Store) -> Draws:
+def as_asked(wanted: Draws, given: Collection[str], store: Store) -> Draws:
     """The plan of a store, with as many draws as are wanted if that is more; what else is `given` must be the same."""
     plan = store.manifest.plan
-    for name in ("warmup", "chains", "thin", "target_ess", "seed"):
+    for name in ("warmup", "chains", "thin", "stop", "seed"):
         stored, asked = getattr(plan, name), getattr(wanted, name)
-        if stored != asked and (name not in ("warmup", "seed", "target_ess") or name in given):
+        if name == "stop":
+            if not {"stop", "target_ess"} & set(given) or _without_round_trips(asked) == stored:
+                continue
+            name, stored, asked = "the stopping rule", _said(stored), _said(asked)
+        if stored != asked and (name not in ("warmup", "seed") or name in given):
             raise StoreError(
                 f"{name} must be that of the run in store {str(store.root)!r} to go on with it, {stored}; got {asked}. "
                 "Give it as it was, or name another store."
@@ -219,6 +235,41 @@ def as_asked(wanted: Draws, given: Container[str], store: Store) -> Draws:
     if "draws" not in given or store.manifest.stopped == StopReason.ENOUGH:
         return plan
     return plan._replace(draws=max(plan.draws, wanted.draws))
+
+
+def _without_round_trips(code: Any) -> Any:
+    """The code of a rule after a pilot that found one mode."""
+    try:
+        rule = decode(code, {})
+    except (CodeError, NotStoredError, UnknownTagError):
+        return code
+    return code if rule is None else code_of_rule(rule.without_round_trips())
+
+
+def _said(code: Any) -> str:
+    """A stored rule in words."""
+    try:
+        return str(decode(code, {}))
+    except (CodeError, NotStoredError, UnknownTagError):
+        return str(code.get("of", "a rule that cannot be read"))
+
+
+def _rule(store: Store, plan: Draws, given: Any) -> AbstractStoppingRule | None:
+    """The rule of the plan; where the store could not keep it, the one that was given."""
+    try:
+        rule = decode(plan.stop, {})
+        if rule is None or isinstance(rule, AbstractStoppingRule):
+            return rule
+        raise StoreError(f"store {str(store.root)!r} has a stopping rule that is none: {type(rule).__name__}.")
+    except NotStoredError as error:
+        if given is None:
+            raise StoreError(
+                f"stop must be given again: store {str(store.root)!r} has no more than the name of its stopping rule, "
+                f"{error.args[-1]}; pass stop= as it was, and next time give its class a tag with pe.register_class."
+            ) from None
+        return checks.instance("stop", given, AbstractStoppingRule, "a stopping rule")
+    except (CodeError, UnknownTagError) as error:
+        raise StoreError(f"store {str(store.root)!r} has a stopping rule that cannot be made again: {error}.") from None
 
 
 def _target(store: Store, target: Any) -> Target:

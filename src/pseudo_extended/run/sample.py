@@ -27,8 +27,10 @@ from pseudo_extended.run.settings import (
     check_draws,
     check_method,
     check_not_traced,
+    check_rule,
     check_schedule,
 )
+from pseudo_extended.stopping import AbstractStoppingRule
 from pseudo_extended.store import Store, has_manifest, store_path
 from pseudo_extended.target import Target
 
@@ -44,6 +46,7 @@ def sample(
     pilots: int = 1,
     seed: Any = None,
     target_ess: float | None = None,
+    stop: AbstractStoppingRule | None = None,
     time_limit: float | None = None,
     thin: int = 1,
     progress: bool = True,
@@ -86,6 +89,8 @@ def sample(
             tells which.
         target_ess: Stop when the mean of every coordinate has this effective sample size. It is looked at after 100,
             150, 225, … draws of each chain, so where it stops does not depend on how the run is scheduled.
+        stop: A stopping rule, such as `pe.stopping.GoodEnough(ess=500)` or one of your own, which is looked at at the
+            same numbers of draws.
         time_limit: Stop after so many seconds of warm-up and draws, with the draws that every chain has.
         thin: Steps for each draw that is kept.
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
@@ -122,6 +127,7 @@ def sample(
         "chains": chains,
         "seed": seed,
         "target_ess": target_ess,
+        "stop": stop,
         "time_limit": time_limit,
         "thin": thin,
         "progress": progress,
@@ -168,19 +174,19 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
     target = model_of_context() if target is None else target
     target, init = as_target(target, init)
     method = check_method(options.get("method"), target)
-    time_limit, target_ess = options.get("time_limit"), options.get("target_ess")
+    rule = check_rule(options.get("stop"), options.get("target_ess"))
     warmup = options.get("warmup")
     until_good = isinstance(method, AbstractPreparedMethod) and method.runs_until_good
     if warmup is None and not until_good:
         warmup = 1000
-    draws = check_draws(
+    draws, rule = check_draws(
         options.get("draws"),
         warmup,
         options.get("chains", 4),
         options.get("thin", 1),
         seed_from(options.get("seed")),
-        target_ess,
-        has_rule=target_ess is not None or time_limit is not None,
+        rule,
+        has_limit=options.get("time_limit") is not None,
         until_good=until_good,
     )
     schedule = check_schedule(**{name: options[name] for name in ScheduleOptions.__annotations__ if name in options})
@@ -190,9 +196,9 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
     method.check(target)
     check_room(target, method, draws, schedule.chunk)
     if resume and has_manifest(store_path(store)):
-        given = {name for name in ("draws", "warmup", "seed", "target_ess") if options.get(name) is not None}
+        given = {name for name in ("draws", "warmup", "seed", "target_ess", "stop") if options.get(name) is not None}
         carried: Any = {name: options[name] for name in ScheduleOptions.__annotations__ if name in options}
-        return reopened(store_path(store), target, method, partial(as_asked, draws, given), carried)
+        return reopened(store_path(store), target, method, partial(as_asked, draws, given), carried, rule=rule)
     doubts = check_densities(target, method)
     opened = None if store is None else Store.create(store)
-    return Job(target, method, draws, schedule, opened, init, tuple(doubts))
+    return Job(target, method, draws, schedule, opened, rule, init, tuple(doubts))

@@ -14,7 +14,9 @@ from pseudo_extended.run.cluster import check_cluster
 from pseudo_extended.run.control import Callback
 from pseudo_extended.run.defaults import default_method
 from pseudo_extended.run.workers import available_cores, check_devices
+from pseudo_extended.stopping import AbstractStoppingRule, GoodEnough
 from pseudo_extended.store import Draws as Draws
+from pseudo_extended.store import encode, holds_functions
 from pseudo_extended.target import Target
 
 MOST_DRAWS = 1_000_000
@@ -23,8 +25,6 @@ MOST_DRAWS_UNASKED = 10_000
 """Of each chain, where the user says nothing."""
 MOST_BYTES_UNASKED = 2**29
 """Of the points of all chains, where the user says nothing; a run never makes fewer than 1,000 draws for it."""
-GOOD_ESS, GOOD_R_HAT, ENOUGH_ROUND_TRIPS = 2000.0, 1.01, 10
-"""With which a run ends of which the user has not said how long it is to be."""
 
 
 class Schedule(NamedTuple):
@@ -60,6 +60,7 @@ class Options(ScheduleOptions, total=False):
     chains: int
     seed: Any
     target_ess: float | None
+    stop: AbstractStoppingRule | None
     thin: int
     store: Any
     resume: bool
@@ -84,37 +85,60 @@ def check_method(method: Any, target: Target) -> AbstractMethod:
     )
 
 
+def check_rule(stop: Any, target_ess: Any) -> AbstractStoppingRule | None:
+    """The stopping rule that the user gave, in one of two ways."""
+    if target_ess is not None:
+        if stop is not None:
+            raise ValueError(f"target_ess must not be given with stop, which is the rule then; got {target_ess!r}.")
+        return GoodEnough(checks.real("target_ess", target_ess, low=1), None, None)
+    if stop is not None:
+        checks.instance("stop", stop, AbstractStoppingRule, "a stopping rule such as pe.stopping.GoodEnough(ess=500)")
+    return stop
+
+
+def code_of_rule(rule: AbstractStoppingRule | None) -> Any:
+    """A rule as a manifest keeps it; one that holds arrays or functions is marked as missing."""
+    arrays: dict[str, np.ndarray] = {}
+    code = encode(rule, arrays, "stop")
+    return {"missing": "stop", "of": type(rule).__qualname__} if arrays or holds_functions(code) else code
+
+
 def check_draws(
-    draws: Any, warmup: Any, chains: Any, thin: Any, seed: Any, target_ess: Any, *, has_rule: bool, until_good: bool
-) -> Draws:
-    """A million draws are the most where a rule, and not `draws`, says how many.
+    draws: Any,
+    warmup: Any,
+    chains: Any,
+    thin: Any,
+    seed: Any,
+    rule: AbstractStoppingRule | None,
+    *,
+    has_limit: bool,
+    until_good: bool,
+) -> tuple[Draws, AbstractStoppingRule | None]:
+    """The plan, and its stopping rule; a million draws are the most where a rule or a limit of time says how many.
 
     Where nothing says how many, a method that runs until its estimates are good goes on until they are.
     """
-    until_good = until_good and draws is None and not has_rule
-    most = MOST_DRAWS if has_rule else MOST_DRAWS_UNASKED if until_good else 1000
-    if target_ess is not None:
-        target_ess = checks.real("target_ess", target_ess, low=1)
-    return Draws(
+    until_good = until_good and draws is None and rule is None and not has_limit
+    most = MOST_DRAWS_UNASKED if until_good else MOST_DRAWS if rule is not None or has_limit else 1000
+    rule = GoodEnough() if until_good else rule
+    plan = Draws(
         most if draws is None else checks.integer("draws", draws, minimum=1),
         None if warmup is None else checks.integer("warmup", warmup, minimum=0),
         checks.integer("chains", chains, minimum=1),
         checks.integer("thin", thin, minimum=1),
         secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0),
-        GOOD_ESS if until_good else target_ess,
-        GOOD_R_HAT if until_good else None,
-        ENOUGH_ROUND_TRIPS if until_good else None,
+        code_of_rule(rule),
+        until_good,
     )
+    return plan, rule
 
 
 def settled(draws: Draws, prepared: Prepared, dim: int) -> Draws:
     """The plan, once the method has said how long its warm-up is and what else the run needs."""
     if draws.warmup is None:
         draws = draws._replace(warmup=prepared.num_warmup)
-    if draws.max_r_hat is None:
+    if not draws.is_unasked:
         return draws
-    if not prepared.needs_round_trips:
-        draws = draws._replace(min_round_trips=None)
     num_points = prepared.method.num_points
     room = MOST_BYTES_UNASKED // (8 * draws.chains * num_points * (dim + 4))
     return draws._replace(draws=int(min(max(room, 1000), draws.draws)))

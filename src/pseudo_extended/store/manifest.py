@@ -40,12 +40,10 @@ class Draws(NamedTuple):
     chains: int
     thin: int
     seed: int
-    target_ess: float | None
-    """The smallest effective sample size with which a run may end before its last draw; None if it may not."""
-    max_r_hat: float | None = None
-    """The largest R-hat with which it may."""
-    min_round_trips: int | None = None
-    """The fewest round trips of a chain's pseudo-samples with which it may."""
+    stop: Code = None
+    """The stopping rule, encoded, with which a run may end before its last draw; None if it may not."""
+    is_unasked: bool = False
+    """Whether nobody said how long the run is to be, so that memory may limit its draws."""
 
     @property
     def num_warmup(self) -> int:
@@ -219,11 +217,27 @@ def _migrated(store: Path, content: dict[str, Any]) -> dict[str, Any]:
 
 def _codes_up_to_date(content: dict[str, Any]) -> dict[str, Any]:
     content = content | {"method": up_to_date(content.get("method"))}
+    plan = content.get("plan")
+    if isinstance(plan, dict):
+        content["plan"] = _plan_up_to_date(plan)
     prepared = content.get("prepared")
     if isinstance(prepared, dict):
         codes = {name: up_to_date(prepared.get(name)) for name in ("method", "report")}
         content["prepared"] = prepared | codes
     return content
+
+
+def _plan_up_to_date(plan: dict[str, Any]) -> dict[str, Any]:
+    """The plan with its stopping rule as an object; before, it had numbers that stood for one."""
+    if "target_ess" not in plan:
+        return plan | {"stop": up_to_date(plan.get("stop"))}
+    names = ("target_ess", "max_r_hat", "min_round_trips")
+    ess, r_hat, round_trips = (plan.get(name) for name in names)
+    kept = {name: value for name, value in plan.items() if name not in names}
+    if ess is None:
+        return kept
+    fields = {"ess": ess, "r_hat": r_hat, "round_trips": round_trips}
+    return kept | {"stop": {"class": "stop/good-enough", "fields": fields}, "is_unasked": r_hat is not None}
 
 
 def _digest(text: str) -> str:

@@ -45,6 +45,7 @@ TAGS = {
     "part/pilot-report": "pseudo_extended.pilot.report:PilotReport",
     "part/path": "pseudo_extended.tempering.path:Path",
     "part/windowed-warmup": "pseudo_extended.warmup.windows:WindowedWarmup",
+    "stop/good-enough": "pseudo_extended.stopping:GoodEnough",
 }
 """Where each class is now."""
 
