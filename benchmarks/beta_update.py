@@ -18,7 +18,7 @@ import numpy as np
 
 import pseudo_extended as pe
 from pseudo_extended.generator import written_out
-from pseudo_extended.kernels import evaluator
+from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive.index import draw_index
 from pseudo_extended.precision import double_precision
 from pseudo_extended.tempering.moves import move_points, refresh

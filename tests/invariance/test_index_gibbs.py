@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels import KernelInfo, evaluator, hamiltonian, leapfrog
+from pseudo_extended.kernels import KernelInfo, hamiltonian, leapfrog
+from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive import index, method, moves
 from pseudo_extended.methods.adaptive.method import AdaptivePseudoExtended
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters, fixed_path

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels import evaluator
+from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
 from pseudo_extended.target.bases import NormalMixture as Mixture

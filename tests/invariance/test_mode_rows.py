@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels import evaluator
+from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive.index import draw_index
 from pseudo_extended.methods.adaptive.method import AdaptivePseudoExtended
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters

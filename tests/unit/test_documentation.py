@@ -14,7 +14,7 @@ import pseudo_extended as pe
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SITE = [path for path in sorted(DOCS.rglob("*.md")) if path.parent.name != "reproduction"]
-NAMESPACES = ["bases", "instruments", "kernels", "methods", "plots", "problems", "testing"]
+NAMESPACES = ["bases", "instruments", "kernels", "methods", "plots", "problems", "stopping", "testing"]
 SETTINGS = {"plots.COLUMN", "plots.PAGE", "plots.STYLE"}
 """Values, which a sentence describes."""
 NOT_RUN = {

@@ -11,7 +11,7 @@ import pseudo_extended as pe
 from pseudo_extended import __main__ as command
 from tests.unit.sentences import assert_sentence
 
-NAMESPACES = ["bases", "instruments", "kernels", "methods", "plots", "problems", "testing"]
+NAMESPACES = ["bases", "instruments", "kernels", "methods", "plots", "problems", "stopping", "testing"]
 FLAGS = ["diverging", "non_finite"]
 OPTIONAL = ["arviz", "google_crc32c", "matplotlib", "typer", "xarray", "zarr"]
 

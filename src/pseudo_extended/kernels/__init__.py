@@ -15,6 +15,5 @@ from pseudo_extended.kernels.hamiltonian import NUTS as NUTS
 from pseudo_extended.kernels.metric import Metric as Metric
 from pseudo_extended.kernels.random_walk import RandomWalk as RandomWalk
 from pseudo_extended.kernels.tempered import TemperedPoint as TemperedPoint
-from pseudo_extended.kernels.tempered import evaluator as evaluator
 from pseudo_extended.kernels.tempered import log_density_at as log_density_at
 from pseudo_extended.kernels.tempered import tempered_point as tempered_point

@@ -20,6 +20,7 @@ from pseudo_extended.results.result import Result
 from pseudo_extended.run.habits import seed_from
 from pseudo_extended.run.preparing import Job
 from pseudo_extended.run.progress import reporter
+from pseudo_extended.run.settings import code_of_rule
 from pseudo_extended.store import StoreError, has_manifest, store_path
 
 PLAN = "pilots.json"
@@ -48,11 +49,12 @@ def run_pilots(pilots: int, options: dict[str, Any], make_job: Callable[..., Job
         if ends is not None:
             mine["time_limit"] = max(ends - time.monotonic(), 1e-3) / (pilots - number)
         if found:
-            mine |= {"draws": found[0].num_draws * found[0].thinned, "target_ess": None}
+            mine |= {"draws": found[0].num_draws * found[0].thinned, "target_ess": None, "stop": None}
         report.note(f"pilot {number + 1} of {pilots}")
         job = make_job(**mine)
-        if job.draws.target_ess is not None and job.is_new:
-            job.draws = job.draws._replace(target_ess=job.draws.target_ess / pilots)
+        if job.rule is not None and job.is_new:
+            job.rule = job.rule.for_part(pilots)
+            job.draws = job.draws._replace(stop=code_of_rule(job.rule))
         try:
             found.append(carry_out(job))
         except KeyboardInterrupt:

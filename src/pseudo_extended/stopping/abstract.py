@@ -26,6 +26,11 @@ class AbstractStoppingRule(eqx.Module):
         """The effective sample size that is wanted, of a rule that wants nothing else."""
         return None
 
+    def for_part(self, num_parts: int) -> "AbstractStoppingRule":
+        """Return the rule for one of several runs whose draws are joined, as with `pilots=`; by default the same."""
+        del num_parts
+        return self
+
     def without_round_trips(self) -> "AbstractStoppingRule":
         """Return the rule for a target with one mode, where no trips along the path are needed; by default the same."""
         return self

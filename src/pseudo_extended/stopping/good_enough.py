@@ -58,6 +58,10 @@ class GoodEnough(AbstractStoppingRule):
         """The effective sample size that is wanted, if nothing else is."""
         return self.ess if self.r_hat is None and self.round_trips is None else None
 
+    def for_part(self, num_parts: int) -> "GoodEnough":
+        """Return the rule for one of several runs, which need a share of the effective sample size each."""
+        return GoodEnough(max(self.ess / num_parts, 1.0), self.r_hat, self.round_trips)
+
     def without_round_trips(self) -> "GoodEnough":
         """Return the rule for a target with one mode, where no trips along the path are needed."""
         return GoodEnough(self.ess, self.r_hat, None)

@@ -20,7 +20,8 @@ from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
 from pseudo_extended.instruments import AbstractInstrument, Temperatures, Tempered
-from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo, evaluator
+from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo
+from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.adaptive.choices import (
     FEW_DIMENSIONS,

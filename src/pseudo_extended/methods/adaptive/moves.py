@@ -6,7 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from pseudo_extended.kernels import AbstractKernel, KernelInfo, TemperedPoint, evaluator
+from pseudo_extended.kernels import AbstractKernel, KernelInfo, TemperedPoint
+from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters
 from pseudo_extended.methods.adaptive.state import AdaptiveInfo, AdaptiveState
 from pseudo_extended.target import Target
