@@ -21,6 +21,11 @@ def test_the_tool_makes_them(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(DOCS.parent / "tools"))
     import pictures
     import site_pictures
+    import user_pictures
 
-    made = [*pictures.make(tmp_path, draws=200), *site_pictures.make(tmp_path, draws=200)]
+    made = [
+        *pictures.make(tmp_path, draws=200),
+        *site_pictures.make(tmp_path, draws=200),
+        *user_pictures.make(tmp_path),
+    ]
     assert {path.name for path in made} == SHOWN
