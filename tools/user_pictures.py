@@ -1,6 +1,6 @@
 """A picture for each page that is written for some kind of user: `python tools/user_pictures.py docs/pictures`.
 
-The code of the page is executed, as the tests do, and its `result` is drawn: a picture shows the run that the page is about.
+The code of the page is executed, and its `result` is drawn: a picture shows the run that the page is about.
 """
 
 import argparse
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from site_pictures import save_small
 
 import pseudo_extended as pe
+from site_pictures import save_small
 
 TUTORIALS = Path(__file__).parents[1] / "docs" / "tutorials"
 PAGES = {
@@ -39,9 +39,11 @@ def make(directory: Path, pages: tuple[str, ...] = tuple(PAGES)) -> list[Path]:
     mpl.use("Agg")
     paths = []
     for name in pages:
-        drawn = PAGES[name](execute(TUTORIALS / f"{name}.md")["result"])
+        result = execute(TUTORIALS / f"{name}.md")["result"]
+        result.modes()  # which the pictures of a function in Python do not look for by themselves
+        drawn = PAGES[name](result)
         figure = drawn if hasattr(drawn, "savefig") else drawn.get_figure()
-        paths.append(save_small(figure, directory / f"for_{name}.png", dpi=100))
+        paths.append(save_small(figure, directory / f"for_{name}.png", dpi=100, colours=32))
     return paths
 
 

@@ -109,7 +109,8 @@ def _pair(ax: Any, data: Shown, i: int, j: int, spans: Any, truth: Any) -> None:
             ax.contour(*centres, parts[k], outline, colors=[colour(k)], linestyles=[line(k)], linewidths=1.1)
             here = data.modes == k
             middle = [np.average(data.values[here, part], weights=data.weights[here]) for part in (i, j)]
-            numbered.append(_number(ax, middle, k, spans, numbered))
+            width = [np.std(data.values[here, part]) for part in (i, j)]
+            numbered.append(_number(ax, middle, width, k, spans, numbered))
     if data.num_modes == 1 and heights:
         ax.contour(*centres, total, heights, colors=[INK], linewidths=0.6)
     for value, draw in zip(truth, (ax.axvline, ax.axhline), strict=True):
@@ -118,10 +119,15 @@ def _pair(ax: Any, data: Shown, i: int, j: int, spans: Any, truth: Any) -> None:
     ax.set(xlim=spans[0], ylim=spans[1])
 
 
-def _number(ax: Any, middle: Any, k: int, spans: Any, others: list[Any]) -> Any:
-    """The number of a mode, at its mean, or beside the numbers that are there; where it went, as shares of the axes."""
+def _number(ax: Any, middle: Any, width: Any, k: int, spans: Any, others: list[Any]) -> Any:
+    """The number of a mode, at its mean, or beside the mode if that is small and beside the numbers that are there.
+
+    Returns where it went, as shares of the axes.
+    """
     first, last = np.array(spans, float).T
     place = (np.array(middle) - first) / (last - first)
+    if np.all(2 * np.array(width) / (last - first) < NUMBER_SIZE):
+        place = place + NUMBER_SIZE * np.where(place > 1 - NUMBER_SIZE, -1, 1)
     while any(np.hypot(*(place - other)) < NUMBER_SIZE for other in others):
         place = place + np.array([NUMBER_SIZE, 0.0])
     box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": colour(k), "linewidth": 0.8}

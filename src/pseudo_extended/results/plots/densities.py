@@ -18,6 +18,8 @@ Names = str | Sequence[str] | None
 GRID = 512
 PLANE = 96
 """Cells of a grid along a coordinate, for one and for two of them."""
+DENSEST_OF_NORMAL = 0.507
+"""Standard deviations: how wide the interval around the mean of a normal is that holds a fifth of it."""
 OUTSIDE = 2e-4
 """The share of the weight that may lie beyond either end of an axis."""
 
@@ -183,12 +185,18 @@ def levels(density: Float[np.ndarray, "..."], probs: Sequence[float]) -> list[fl
 
 
 def bandwidth(x: Float[np.ndarray, " point"], weights: Float[np.ndarray, " point"]) -> float:
-    """Silverman's rule, with the number of points that the weights are worth."""
+    """Silverman's rule, with the number of points that the weights are worth.
+
+    Where nobody has told modes apart, the standard deviation and the quartiles tell how far they are apart and not how
+    wide they are, and the densest fifth of the points tells that.
+    """
     order = np.argsort(x)
     upto = np.cumsum(weights[order]) / weights.sum()
-    lower, upper = x[order][np.searchsorted(upto, [0.25, 0.75]).clip(0, len(x) - 1)]
+    places = np.searchsorted(upto, [0.25, 0.75, *np.linspace(0, 0.8, 81), *np.linspace(0.2, 1, 81)])
+    lower, upper, *ends = x[order][places.clip(0, len(x) - 1)]
+    densest = np.min(np.array(ends[81:]) - ends[:81]) / DENSEST_OF_NORMAL
     mean = np.average(x, weights=weights)
     deviation = np.sqrt(np.average((x - mean) ** 2, weights=weights))
-    spread = min(deviation, (upper - lower) / 1.34) or deviation or 1e-3 * max(abs(mean), 1.0)
+    spread = min(deviation, (upper - lower) / 1.34, densest or np.inf) or deviation or 1e-3 * max(abs(mean), 1.0)
     count = weights.sum() ** 2 / np.sum(weights**2)
     return float(0.9 * spread * count**-0.2)
