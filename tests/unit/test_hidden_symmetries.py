@@ -72,6 +72,17 @@ def test_what_holds_near_a_round_mode_holds_for_it_alone():
     assert HiddenSymmetries(4, []).complete(search.atlas, search._heights, 1000, 40) == 0
 
 
+def test_modes_that_hold_nothing_leave_room_for_images():
+    """As among the aliases of periods: sixty-one places are known, and one mode counts."""
+    blocks, dim = LAYOUTS["rows"]
+    log_density, places = needle_and_images(blocks, dim)
+    search = atlas_of(log_density, dim, places[:1])
+    [mode] = search.atlas.known
+    low = np.random.default_rng(0).uniform(-6, 6, (60, dim))
+    search.atlas.known += [mode._replace(x=x, log_density=mode.log_density - 15) for x in low]
+    assert HiddenSymmetries(dim, []).complete(search.atlas, search._heights, 1000, 40) == 1
+
+
 def test_two_modes_tell_which_signs_go_together():
     """Three columns of loadings, packed by rows: nothing in the layout says which coordinates belong to a factor."""
     rng = np.random.default_rng(3)

@@ -68,11 +68,12 @@ class HiddenSymmetries:
         return [guess for guess in self.guesses.values() if guess.believed]
 
     def complete(self, atlas: Atlas, heights: Heights, max_tests: int, max_modes: int) -> int:
-        """Add the images of the significant modes to the atlas; how many were new."""
+        """Add the images of the significant modes to the atlas, up to `max_modes` of these; how many were new."""
         self._guess_from_pairs(_heaviest(atlas)[:MAX_PARTNERS])
         self._test(atlas, heights, max_tests)
         added, queue, believed = 0, _heaviest(atlas), self.believed
-        while believed and queue and len(atlas.known) < max_modes:
+        room = max_modes - len(queue)
+        while believed and queue and added < room:
             mode = queue.pop(0)
             new = [guess for guess in believed if not atlas.is_known(guess(mode.x))]
             if not new:
@@ -81,7 +82,7 @@ class HiddenSymmetries:
             for guess, height in zip(new, found, strict=True):
                 if not abs(height - mode.log_density) < TOLERANCE * (1 + abs(height)):
                     guess.believed = False  # it held near one mode, such as a round one, and not near this
-                elif len(atlas.known) < max_modes and not atlas.is_known(guess(mode.x)):
+                elif added < room and not atlas.is_known(guess(mode.x)):
                     queue.append(atlas.add_image(mode, guess.order, guess.sign))
                     added += 1
             believed = self.believed
