@@ -42,12 +42,12 @@ class Guess:
         """None until it has been compared with the density."""
 
     def __call__(self, x: Float[np.ndarray, "*point d"]) -> Float[np.ndarray, "*point d"]:
-        """Images of points."""
+        """Map points to their images."""
         return self.sign * x[..., self.order]
 
     @property
     def name(self) -> bytes:
-        """Of the map, whoever guessed it."""
+        """Tell the same map, whoever guessed it."""
         return self.order.tobytes() + self.sign.tobytes()
 
 
@@ -64,7 +64,7 @@ class HiddenSymmetries:
 
     @property
     def believed(self) -> list[Guess]:
-        """Those that the density agrees with."""
+        """List those that the density agrees with."""
         return [guess for guess in self.guesses.values() if guess.believed]
 
     def complete(self, atlas: Atlas, heights: Heights, max_tests: int, max_modes: int) -> int:

@@ -254,7 +254,7 @@ class ModeSearch:
         return MOST_SCREENED if cheap and ratio > UNEVEN else MORE_SCREENED
 
     def _significant(self) -> np.ndarray:
-        """The significant modes."""
+        """Give the places of the significant modes."""
         found = self.atlas.modes()
         return found.x[found.is_significant]
 
@@ -289,7 +289,7 @@ class ModeSearch:
         self.atlas.add(ends, min(most, self._affordable(most * LOOKS * self.dim) // (LOOKS * self.dim)))
 
     def _affordable(self, number: int, cost: int | None = None) -> int:
-        """As many evaluations of that number as the budget allows, with gradients unless the cost of one is given."""
+        """Tell how many evaluations of so many the budget allows, with gradients unless the cost of one is given."""
         return int(np.clip((self.max_evaluations - self.evaluations) // (cost or self.cost), 0, number))
 
     def _is_short(self) -> bool:

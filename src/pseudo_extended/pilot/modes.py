@@ -111,7 +111,7 @@ class KnownMode(NamedTuple):
 
     @property
     def log_mass(self) -> float:
-        """By Laplace's approximation."""
+        """Its mass by Laplace's approximation."""
         return self.log_density + self.neighbourhood.log_volume
 
 
@@ -168,7 +168,7 @@ class Atlas:
         )
 
     def significant(self) -> list[KnownMode]:
-        """Those with a mass that counts."""
+        """List those with a mass that counts."""
         best = max((mode.log_mass for mode in self.known), default=0.0)
         return [mode for mode in self.known if mode.log_mass > best + np.log(SIGNIFICANT)]
 

@@ -55,7 +55,7 @@ class Neighbourhood(NamedTuple):
         return cls(covariance, whitener, float(0.5 * (log_determinant + len(covariance) * np.log(2 * np.pi))))
 
     def image(self, order: Int[np.ndarray, " d"], sign: Float[np.ndarray, " d"]) -> "Neighbourhood":
-        """Of the image y = sign · x[order] of the mode."""
+        """Map the neighbourhood to that of the image y = sign · x[order] of the mode."""
         if self.covariance.ndim == 1:
             return self._replace(covariance=self.covariance[order], whitener=self.whitener[order])
         covariance = sign[:, None] * sign * self.covariance[np.ix_(order, order)]

@@ -125,7 +125,7 @@ class Proposals:
         return points[self.rng.permutation(len(points))[:number]]
 
     def _mirrored(self, found: Float[np.ndarray, "mode d"], number: int) -> Float[np.ndarray, "start d"]:
-        """On the lines from the starts' middle, or from zero, through what was found, mostly on the other side.
+        """Draw starts on the lines from the starts' middle, or from zero, through what was found, mostly beyond.
 
         In a hundred dimensions a random direction is at right angles to every mode; these are the ones that are known.
         """
@@ -134,7 +134,7 @@ class Proposals:
         return centre + far * (found[self.rng.integers(len(found), size=number)] - centre)
 
     def _around(self, centres: np.ndarray, scales: np.ndarray) -> np.ndarray:
-        """At these scales, every other one with a shift that all coordinates share.
+        """Draw starts at these scales, every other one with a shift that all coordinates share.
 
         Otherwise the mean of many coordinates would be the same in all starts, and coordinates that play like parts in
         a model, such as the effects of groups, are often large or small together.
