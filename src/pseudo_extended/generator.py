@@ -29,11 +29,7 @@ def written_out(key: Key[Array, "*batch"]) -> Key[Array, "*batch"]:
 
 
 def threefry(key: UInt32[Array, " 2"], high: UInt32[Array, "*shape"], low: UInt32[Array, "*shape"]) -> tuple[Any, Any]:
-    """Twenty rounds on the counters, with a part of the key added after every four.
-
-    The barrier keeps XLA from writing out a key's rounds again wherever a number made from it is used: for keys made of
-    keys that grows exponentially, and XLA's of 2026 never ended.
-    """
+    """Twenty rounds on the counters, with a part of the key added after every four."""
     parts = key[0], key[1], key[0] ^ key[1] ^ np.uint32(0x1BD11BDA)
     high, low = high + parts[0], low + parts[1]
     for i in range(5):
@@ -41,7 +37,23 @@ def threefry(key: UInt32[Array, " 2"], high: UInt32[Array, "*shape"], low: UInt3
             high = high + low
             low = high ^ ((low << np.uint32(distance)) | (low >> np.uint32(32 - distance)))
         high, low = high + parts[(i + 1) % 3], low + parts[(i + 2) % 3] + np.uint32(i + 1)
-    return jax.lax.optimization_barrier((high, low))
+    return high, low
+
+
+def _one_word(high: Array, low: Array) -> Array:
+    """Both halves of 64 bits as one number, behind a barrier.
+
+    The barrier keeps XLA from writing out a key's rounds again wherever a number made from it is used: for keys made of
+    keys that grows exponentially, and XLA's of 2026 never ended. One number, as of two behind a barrier each would be a
+    kernel of its own, with all the rounds in it.
+    """
+    return jax.lax.optimization_barrier((high.astype(jnp.uint64) << np.uint64(32)) | low.astype(jnp.uint64))
+
+
+def _as_keys(high: Array, low: Array) -> Array:
+    if jax.dtypes.canonicalize_dtype(np.uint64) != np.uint64:
+        return jnp.stack(jax.lax.optimization_barrier((high, low)), axis=-1)
+    return jax.lax.bitcast_convert_type(_one_word(low, high), jnp.uint32)  # the lower half comes first
 
 
 def _counted(key: Array, shape: tuple[int, ...]) -> tuple[Any, Any]:
@@ -58,19 +70,19 @@ def _seed(seed: Array) -> Array:
 
 
 def _split(key: Array, shape: tuple[int, ...]) -> Array:
-    return jnp.stack(_counted(key, shape), axis=-1)
+    return _as_keys(*_counted(key, shape))
 
 
 def _random_bits(key: Array, bit_width: int, shape: tuple[int, ...]) -> Array:
     high, low = _counted(key, shape)
     if bit_width == 64:
-        return (high.astype(jnp.uint64) << np.uint64(32)) | low.astype(jnp.uint64)
-    return (high ^ low).astype(f"uint{bit_width}")
+        return _one_word(high, low)
+    return jax.lax.optimization_barrier(high ^ low).astype(f"uint{bit_width}")
 
 
 def _fold_in(key: Array, data: Any) -> Array:
     low = jnp.asarray(data, jnp.uint32)
-    return jnp.stack(threefry(key, jnp.zeros_like(low), low))
+    return _as_keys(*threefry(key, jnp.zeros_like(low), low))
 
 
 WRITTEN_OUT: Any = define_prng_impl(

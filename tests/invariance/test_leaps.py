@@ -52,7 +52,11 @@ def run(base, num_steps=3):
         x = flat.reshape(3, 2)
         now = Labelled(jax.vmap(evaluate)(x), jax.vmap(base.label)(x))
         key_leap, key_noise = jax.random.split(key)
-        after, _ = leaps.leap(key_leap, base, evaluate, rows, now, beta, jnp.array([2, 0, 1]))
+        offered = leaps.offer_leaps(key_leap, base, PATH.log_g.shape[1] - 1, now, jnp.array([2, 0, 1]))
+        places = jax.vmap(evaluate)(offered.position)
+        after, _ = leaps.take_leaps(
+            base, rows, now, beta, offered, Labelled(places, jax.vmap(base.label)(places.position))
+        )
         # A little random walk beside it: leaps alone go back and forth between a few places.
         moved = after.points.position + 0.3 * jax.random.normal(key_noise, x.shape)
         there = Labelled(jax.vmap(evaluate)(moved), jax.vmap(base.label)(moved))
@@ -112,13 +116,13 @@ def jacobian_forgotten(monkeypatch):
 
 
 def g_forgotten(monkeypatch):
-    original = leaps.leap
+    original = leaps.take_leaps
 
-    def leap(key, base, evaluate, rows, *rest):
+    def take(base, rows, *rest):
         flat = rows.path._replace(log_g=0 * rows.path.log_g)
-        return original(key, base, evaluate, rows._replace(path=flat), *rest)
+        return original(base, rows._replace(path=flat), *rest)
 
-    monkeypatch.setattr(leaps, "leap", leap)
+    monkeypatch.setattr(leaps, "take_leaps", take)
 
 
 def offers_forgotten(monkeypatch):
@@ -127,13 +131,16 @@ def offers_forgotten(monkeypatch):
 
 def start_is_any_component(monkeypatch):
     """A leap from where the point is not: whatever its label, it is taken to be in the first mode."""
-    original = leaps.leap
+    offer, take = leaps.offer_leaps, leaps.take_leaps
 
-    def leap(key, base, evaluate, rows, now, *rest):
-        after, rate = original(key, base, evaluate, rows, now._replace(label=0 * now.label), *rest)
-        return after, rate
+    def offer_leaps(key, base, num_modes, now, which):
+        return offer(key, base, num_modes, now._replace(label=0 * now.label), which)
 
-    monkeypatch.setattr(leaps, "leap", leap)
+    def take_leaps(base, rows, now, *rest):
+        return take(base, rows, now._replace(label=0 * now.label), *rest)
+
+    monkeypatch.setattr(leaps, "offer_leaps", offer_leaps)
+    monkeypatch.setattr(leaps, "take_leaps", take_leaps)
 
 
 def taken_wherever_it_ends(monkeypatch):
@@ -142,12 +149,12 @@ def taken_wherever_it_ends(monkeypatch):
 
 
 def target_at_its_old_temperature(monkeypatch):
-    original = leaps.leap
+    original = leaps.take_leaps
 
-    def leap(key, base, evaluate, rows, now, beta, which):
-        return original(key, base, evaluate, rows, now, 0.5 * beta, which)
+    def take(base, rows, now, beta, *rest):
+        return original(base, rows, now, 0.5 * beta, *rest)
 
-    monkeypatch.setattr(leaps, "leap", leap)
+    monkeypatch.setattr(leaps, "take_leaps", take)
 
 
 BUGS = [

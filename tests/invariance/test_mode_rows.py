@@ -125,7 +125,7 @@ def test_rows_that_are_not_zero_at_the_target():
 def no_refreshments(monkeypatch):
     """They would mend what a wrong local move has done."""
 
-    def refresh(key, draw, evaluate, label_of, rows, now, beta):
+    def refresh(key, fresh, rows, now, beta):
         return now, 0 * beta, now
 
     monkeypatch.setattr("pseudo_extended.methods.adaptive.moves.refresh_labelled", refresh)
@@ -145,9 +145,9 @@ def g_forgotten_in_local_moves(monkeypatch):
 def g_forgotten_in_refreshments(monkeypatch):
     original = labelled.refresh_labelled
 
-    def refresh(key, draw, evaluate, label_of, rows, *rest):
+    def refresh(key, fresh, rows, *rest):
         flat = rows.path._replace(log_g=0 * rows.path.log_g)
-        return original(key, draw, evaluate, label_of, rows._replace(path=flat), *rest)
+        return original(key, fresh, rows._replace(path=flat), *rest)
 
     monkeypatch.setattr("pseudo_extended.methods.adaptive.moves.refresh_labelled", refresh)
 

@@ -80,30 +80,35 @@ def build_programs_on(
     axis = 1 if method.width > 1 else 0
     """Of the draws, in what a program records."""
 
+    # Both under `jit`, so that asking for the shapes and compiling trace them once. They hold no array of the run.
+    @jax.jit
     def start(arrays: list[Array], key: Any, numbers: Any, x: Any) -> Chain:
         target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
         return _for_each(lambda number, x: method.init(jax.random.fold_in(key, number), target, x), axis)(numbers, x)
 
-    def advance(arrays: list[Array], chunk: ChunkInput, numbers: Any, chain: Chain) -> tuple[Chain, Record]:
+    @jax.jit
+    def draw(arrays: list[Array], chunk: ChunkInput, keys: Any, i: Array, chain: Chain) -> tuple[Chain, Record]:
         target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
-        root, adapts = written_out(chunk.key), jnp.asarray(chunk.adapts)
+        stage = jax.tree.map(lambda plan: jnp.asarray(plan)[i], chunk.stages)
+        adapts, first = jnp.asarray(chunk.adapts), chunk.first
+
+        def of_chain(key: Key[Array, ""], chain: Chain) -> tuple[Chain, Record]:
+            return _draw(method, target, chain, jax.random.fold_in(key, first + i), thin, stage, adapts)
+
+        return _for_each(of_chain, axis)(keys, chain)
+
+    def advance(arrays: list[Array], chunk: ChunkInput, numbers: Any, chain: Chain) -> tuple[Chain, Record]:
+        root = written_out(chunk.key)
         keys = _for_each(lambda number: jax.random.fold_in(root, number), axis)(numbers)
 
-        def draw(i: Array, chain: Chain) -> tuple[Chain, Record]:
-            stage = jax.tree.map(lambda plan: jnp.asarray(plan)[i], chunk.stages)
-
-            def of_chain(key: Key[Array, ""], chain: Chain) -> tuple[Chain, Record]:
-                return _draw(method, target, chain, jax.random.fold_in(key, chunk.first + i), thin, stage, adapts)
-
-            return _for_each(of_chain, axis)(keys, chain)
-
         def keep(i: Array, carry: tuple[Chain, Record]) -> tuple[Chain, Record]:
-            chain, record = draw(i, carry[0])
+            chain, record = draw(arrays, chunk, keys, i.astype(number.dtype), carry[0])
             # Not within `vmap`, which would make a scatter of it: a dozen small kernels in every draw.
             put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=axis)
             return chain, jax.tree.map(put, carry[1], record)
 
-        blank = jax.eval_shape(draw, jnp.asarray(0), chain)[1]
+        number = jnp.zeros((), chunk.first.dtype)
+        blank = jax.eval_shape(draw, arrays, chunk, keys, number, chain)[1]
         buffers = jax.tree.map(
             lambda leaf: jnp.zeros((*leaf.shape[:axis], capacity, *leaf.shape[axis:]), leaf.dtype), blank
         )

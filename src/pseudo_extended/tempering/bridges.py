@@ -2,7 +2,6 @@
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float
 
 from pseudo_extended.tempering.path import Path, cells_given
@@ -37,12 +36,19 @@ def bridges(
     bound where the base is far from the target. Where the base cannot be drawn from, that is all there is for C/Z0.
     """
     carries, others = jax.nn.softmax(log_weight), share_of_others(log_weight)
-    target = logsumexp(0.5 * log_weight, b=others), logsumexp(-0.5 * log_weight, b=carries)
+    target = _log_mean(0.5 * log_weight, others), _log_mean(-0.5 * log_weight, carries)
     if fresh_log_mass is None:
-        base = jnp.zeros(()), logsumexp(-log_mass, b=others)
+        base = jnp.zeros(()), _log_mean(-log_mass, others)
     else:
         base = (
-            logsumexp(0.5 * fresh_log_mass) - jnp.log(fresh_log_mass.size),
-            logsumexp(-0.5 * log_mass, b=others),
+            _log_mean(0.5 * fresh_log_mass, jnp.full(fresh_log_mass.shape, 1 / fresh_log_mass.size)),
+            _log_mean(-0.5 * log_mass, others),
         )
     return jnp.stack([target[0], base[0]]), jnp.stack([target[1], base[1]])
+
+
+def _log_mean(values: Float[Array, " particle"], share: Float[Array, " particle"]) -> Float[Array, ""]:
+    """log Σ share exp(values), in fewer operations than `logsumexp`; -inf where all values are."""
+    top = jnp.max(values)
+    top = jnp.where(jnp.isneginf(top), 0.0, top)
+    return top + jnp.log(jnp.sum(share * jnp.exp(values - top)))

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended.kernels import TemperedPoint
-from pseudo_extended.kernels.tempered import Evaluate
 from pseudo_extended.tempering.mode_rows import log_g_at
 from pseudo_extended.tempering.path import Path
 
@@ -42,6 +41,10 @@ class Rows(NamedTuple):
         ratio = log_g_at(self.path, new, self.t) - log_g_at(self.path, old, self.t)
         return jnp.where(self.carrier, 0.0, ratio)
 
+    def some(self, which: Int[Array, " chosen"]) -> "Rows":
+        """The same for some of the points."""
+        return Rows(self.path, self.t[which], self.carrier[which])
+
 
 def select(accepted: Bool[Array, " particle"], yes: Labelled, no: Labelled) -> Labelled:
     """Point by point."""
@@ -50,6 +53,22 @@ def select(accepted: Bool[Array, " particle"], yes: Labelled, no: Labelled) -> L
         return jnp.where(accepted.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
 
     return jax.tree.map(choose, yes, no)
+
+
+def packed(now: Labelled) -> Float[Array, "particle column"]:
+    """All that is known of each point in one row: picked and replaced in one operation."""
+    return jnp.concatenate([leaf.reshape(leaf.shape[0], -1).astype(float) for leaf in jax.tree.leaves(now)], axis=1)
+
+
+def unpacked(matrix: Float[Array, "particle column"], like: Labelled) -> Labelled:
+    """The points again."""
+    leaves, structure = jax.tree.flatten(like)
+    parts = jax.lax.split(matrix, [leaf.size // leaf.shape[0] for leaf in leaves], axis=1)
+    shaped = [
+        part.reshape(part.shape[0], *leaf.shape[1:]).astype(leaf.dtype)
+        for part, leaf in zip(parts, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, shaped)
 
 
 def settle(key: Key[Array, ""], rows: Rows, before: Labelled, after: Labelled) -> Labelled:
@@ -65,22 +84,19 @@ def settle(key: Key[Array, ""], rows: Rows, before: Labelled, after: Labelled) -
 
 def refresh_labelled(
     key: Key[Array, ""],
-    draw_base: Callable[[Key[Array, ""]], Float[Array, " d"]],
-    evaluate: Evaluate,
-    label_of: LabelOf,
+    fresh: Labelled,
     rows: Rows,
     now: Labelled,
     beta: Float[Array, " particle"],
 ) -> tuple[Labelled, Float[Array, " particle"], Labelled]:
-    """Propose a draw from the base for every point: accepted with min(1, exp{β (Δ' - Δ)} g(t, a')/g(t, a)).
+    """Offer every point a draw from the base: accepted with min(1, exp{β (Δ' - Δ)} g(t, a')/g(t, a)).
 
-    Returns the points, the acceptance rates, and what was proposed, with Δ = -inf where the target vanishes.
+    Returns the points, the acceptance rates, and what was offered, with Δ = -inf where the target vanishes.
     """
-    keys = jax.random.split(key, beta.shape[0] + 1)
-    points = jax.vmap(lambda key: evaluate(draw_base(key)))(keys[1:])
-    fresh, valid = labelled(label_of, points), points.is_finite()
+    points = fresh.points
+    valid = points.is_finite()
     gained = beta * (points.delta - now.points.delta) + rows.log_ratio(fresh.label, now.label)
     rate = jnp.where(valid, jnp.exp(jnp.minimum(gained, 0.0)), 0.0)
-    accepted = jax.random.uniform(keys[0], beta.shape, dtype=float) < rate
+    accepted = jax.random.uniform(key, beta.shape, dtype=float) < rate
     offered = fresh._replace(points=points._replace(delta=jnp.where(valid, points.delta, -jnp.inf)))
     return select(accepted, fresh, now), rate, offered

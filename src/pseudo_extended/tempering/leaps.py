@@ -11,45 +11,63 @@ leaves γ_β(x) g(t, a(x)) invariant. Where modes have the shapes of their compo
 also for the pseudo-sample that carries the target, at the price of one evaluation of the density.
 """
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels.tempered import Evaluate
 from pseudo_extended.target.bases import NormalMixture
-from pseudo_extended.tempering.labelled import Labelled, Rows, labelled
+from pseudo_extended.tempering.labelled import Labelled, Rows, packed, unpacked
+
+
+class Leaps(NamedTuple):
+    """Leaps that are offered: to whom, from which mode to which, and where they end."""
+
+    which: Int[Array, " leap"]
+    start: Int[Array, " leap"]
+    end: Int[Array, " leap"]
+    position: Float[Array, "leap d"]
+    uniform: Float[Array, " leap"]
+    """To be accepted by."""
 
 
 def leapers(key: Key[Array, ""], carrier: Int[Array, ""], num_particles: int) -> Int[Array, " 2"]:
     """Who is offered a leap: the pseudo-sample that carries the target, and any other one."""
-    other = carrier + jax.random.randint(key, (), 1, num_particles)
+    uniform = jax.random.uniform(key, dtype=float)
+    other = carrier + 1 + jnp.floor(uniform * (num_particles - 1)).astype(carrier.dtype)
     return jnp.stack([carrier, other % num_particles])
 
 
-def leap(
-    key: Key[Array, ""],
-    base: NormalMixture,
-    evaluate: Evaluate,
-    rows: Rows,
-    now: Labelled,
-    beta: Float[Array, " particle"],
-    which: Int[Array, " leap"],
-) -> tuple[Labelled, Float[Array, " leap"]]:
-    """Offer a leap to some of the points, no two of them the same; their acceptance rates."""
-    here = jax.tree.map(lambda leaf: leaf[which], now)
-    rows = rows._replace(t=rows.t[which], carrier=rows.carrier[which])
+def offer_leaps(
+    key: Key[Array, ""], base: NormalMixture, num_modes: int, now: Labelled, which: Int[Array, " leap"]
+) -> Leaps:
+    """Where some of the points may leap to, no two of them the same."""
     uniform = jax.random.uniform(key, (2, which.shape[0]), dtype=float)
-    weight, component = mode_weights(base, rows.path.log_g.shape[1] - 1)
-    start = jnp.maximum(here.label, 0)
+    weight, component = mode_weights(base, num_modes)
+    start = jnp.maximum(now.label[which], 0)
     end = jax.vmap(lambda uniform, start: _another(uniform, weight, start))(uniform[0], start)
-    x = jax.vmap(base.leap)(here.points.position, component[start], component[end])
-    there = labelled(base.label, jax.vmap(evaluate)(x))
+    position = jax.vmap(base.leap)(now.points.position[which], component[start], component[end])
+    return Leaps(which, start, end, position, uniform[1])
+
+
+def take_leaps(
+    base: NormalMixture, rows: Rows, now: Labelled, beta: Float[Array, " particle"], leaps: Leaps, there: Labelled
+) -> tuple[Labelled, Float[Array, " leap"]]:
+    """The points after those leaps that are accepted, `there` being the points where they end; the acceptance rates."""
+    which, start, end = leaps.which, leaps.start, leaps.end
+    rows, matrix = rows.some(which), packed(now)
+    here = unpacked(matrix[which], there)
+    weight, component = mode_weights(base, rows.path.log_g.shape[1] - 1)
     gained = there.points.log_density(beta[which]) - here.points.log_density(beta[which])
     gained = gained + rows.log_ratio(end, start) + base.log_volume[component[end]] - base.log_volume[component[start]]
     gained = gained + log_offer(weight, end, start) - log_offer(weight, start, end)
     possible = has_way_back(here.label, there.label, end) & there.points.is_finite() & ~jnp.isnan(gained)
     rate = jnp.where(possible, jnp.exp(jnp.minimum(gained, 0.0)), 0.0)
-    return _put(now, which, uniform[1] < rate, there), rate
+    leapt = (jnp.arange(matrix.shape[0])[:, None] == which) & (leaps.uniform < rate)
+    for i, new in enumerate(packed(there)):  # not a scatter, which is a kernel of its own
+        matrix = jnp.where(leapt[:, i, None], new, matrix)
+    return unpacked(matrix, now), rate
 
 
 def has_way_back(
@@ -78,16 +96,3 @@ def _another(uniform: Float[Array, ""], weight: Float[Array, " mode"], start: In
     drawn = jnp.sum(cumulative <= uniform * cumulative[-1])
     last = weight.shape[0] - 1 - (start == weight.shape[0] - 1)  # rounding must not point beyond it
     return jnp.minimum(drawn, last)
-
-
-def _put(now: Labelled, which: Int[Array, " leap"], accepted: Array, there: Labelled) -> Labelled:
-    """The points after those that leapt have been replaced."""
-    place = jnp.arange(now.label.shape[0])
-
-    def put(leaf: Array, new: Array) -> Array:
-        for i in range(which.shape[0]):  # not a scatter, which is a kernel of its own for each leaf
-            moves = ((place == which[i]) & accepted[i]).reshape(-1, *(1,) * (leaf.ndim - 1))
-            leaf = jnp.where(moves, new[i], leaf)
-        return leaf
-
-    return jax.tree.map(put, now, there)

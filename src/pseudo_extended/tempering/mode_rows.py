@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from pseudo_extended.tempering.path import Path
+from pseudo_extended.tempering.path import Path, hats
 from pseudo_extended.tempering.temperatures import RowVisits, running_average
 
 FEWEST = 0.02
@@ -33,9 +33,9 @@ def with_rows(path: Path, num_modes: int) -> Path:
 
 def log_g_at(path: Path, label: Int[Array, " particle"], t: Float[Array, " particle"]) -> Float[Array, " particle"]:
     """log g(t, a)."""
-    cell = jnp.clip(jnp.floor(t * path.num_cells).astype(int), 0, path.num_cells - 1)
-    part = t * path.num_cells - cell
-    return path.log_g[cell, label] * (1 - part) + path.log_g[cell + 1, label] * part
+    num_rows = path.log_g.shape[1]
+    rows = jnp.sum(hats(path.num_cells, t)[..., None] * path.log_g, axis=-2)
+    return jnp.sum(jnp.where(label[..., None] % num_rows == jnp.arange(num_rows), rows, 0.0), axis=-1)
 
 
 def adapt_rows(

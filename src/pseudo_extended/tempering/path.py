@@ -57,10 +57,12 @@ class Cells(NamedTuple):
 
 def on_path(nodes: Float[Array, " node"], t: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """A piecewise linear function of t, such as β(t), from its values at the nodes."""
-    num_cells = nodes.shape[0] - 1
-    cell = jnp.clip(jnp.floor(t * num_cells).astype(int), 0, num_cells - 1)
-    part = t * num_cells - cell
-    return nodes[cell] * (1 - part) + nodes[cell + 1] * part
+    return jnp.sum(hats(nodes.shape[0] - 1, t) * nodes, axis=-1)
+
+
+def hats(num_cells: int, t: Float[Array, "*batch"]) -> Float[Array, "*batch node"]:
+    """What each node contributes to a piecewise linear function at t: sums of a few products, and no gathers."""
+    return jnp.maximum(1 - jnp.abs(t[..., None] * num_cells - jnp.arange(num_cells + 1)), 0.0)
 
 
 def cells_given(path: Path, delta: Float[Array, "*batch"]) -> Cells:

@@ -262,8 +262,8 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             self.shared_metric,
             self.leaps,
         )
-        points, label, info = moves(key, chain.state, chain.parameters)
-        key_index = jax.random.split(key, 3)[2]
+        key_moves, key_index = jax.random.split(key)
+        points, label, info = moves(key_moves, chain.state, chain.parameters)
         return draw_index(key_index, self.temperatures, chain.parameters.path, points, info, label), info
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: AdaptiveInfo) -> Chain:

@@ -14,7 +14,7 @@ from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture
 from pseudo_extended.tempering.bridges import log_masses
 from pseudo_extended.tempering.labelled import Labelled, Rows, labelled, refresh_labelled, settle
-from pseudo_extended.tempering.leaps import leap, leapers
+from pseudo_extended.tempering.leaps import leapers, offer_leaps, take_leaps
 from pseudo_extended.tempering.moves import move_point, move_points, refresh
 from pseudo_extended.tempering.path import on_path
 from pseudo_extended.tempering.symmetric import Sited, move_by_symmetry
@@ -49,7 +49,7 @@ class Moves(NamedTuple):
         self, key: Key[Array, ""], state: AdaptiveState, parameters: AdaptiveParameters
     ) -> tuple[TemperedPoint, Int[Array, " particle"] | None, AdaptiveInfo]:
         """Move every pseudo-sample; return the points, their labels, and the account."""
-        key_move, key_offer, _ = jax.random.split(key, 3)
+        key_move, key_offer, key_carrier, key_symmetry = jax.random.split(key, 4)
         carrier = jnp.arange(state.t.shape[0]) == state.carrier
         t = jnp.where(carrier, 1.0, state.t)
         beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
@@ -57,11 +57,11 @@ class Moves(NamedTuple):
         points, moved = move_points(
             key_move, self.kernel, self.target, state.points, beta, step_size, factor, self.shared_metric
         )
-        points, of_target = self._move_carrier(jax.random.fold_in(key, 3), points, state.carrier, parameters)
+        points, of_target = self._move_carrier(key_carrier, points, state.carrier, parameters)
         offered = self._offer(key_offer, state, points, Rows(parameters.path, t, carrier), beta)
         points, label = offered.points, offered.label
         if self.target.symmetries:
-            key_symmetry, now = jax.random.fold_in(key, 4), Sited(points, label, t, carrier, beta)
+            now = Sited(points, label, t, carrier, beta)
             points, label = move_by_symmetry(key_symmetry, self.target, now, parameters.path)
         num_evaluations = jnp.sum(moved.num_evaluations) + offered.num_evaluations
         if of_target is not None:
@@ -122,18 +122,23 @@ class Moves(NamedTuple):
         nothing, base = jnp.zeros_like(beta), self.target.base
         if state.label is not None:
             assert isinstance(base, NormalMixture)  # or there would be no labels
-            key_settle, key_refresh, key_leap = jax.random.split(key, 3)
+            key_settle, key_draw, key_refresh, key_who, key_leap = jax.random.split(key, 5)
             now = settle(key_settle, rows, Labelled(state.points, state.label), labelled(base.label, points))
-            now, rate, fresh = refresh_labelled(
-                key_refresh, self.target.draw_base, evaluate, base.label, rows, now, beta
-            )
+            places, leaps = jax.vmap(self.target.draw_base)(jax.random.split(key_draw, num_particles)), None
+            if self.leaps:
+                which = leapers(key_who, state.carrier, num_particles)
+                leaps = offer_leaps(key_leap, base, rows.path.log_g.shape[1] - 1, now, which)
+                places = jnp.concatenate([places, leaps.position])
+            # All at once: each evaluation in the program is a copy of the density and its gradient to compile.
+            offered = labelled(base.label, jax.vmap(evaluate)(places))
+            fresh, there = (jax.tree.map(lambda leaf, part=part: leaf[part], offered)
+                            for part in (slice(num_particles), slice(num_particles, None)))  # fmt: skip
+            leap_rate = None
+            if leaps is not None:
+                now, leap_rate = take_leaps(base, rows, now, beta, leaps, there)
+            now, rate, fresh = refresh_labelled(key_refresh, fresh, rows, now, beta)
             fresh_log_mass = log_masses(rows.path.seen_from(fresh.label), fresh.points.delta)
-            if not self.leaps:
-                return Offered(*now, rate, fresh_log_mass, None, num_particles)
-            key_who, key_leap = jax.random.split(key_leap)
-            which = leapers(key_who, state.carrier, num_particles)
-            now, leap_rate = leap(key_leap, base, evaluate, rows, now, beta, which)
-            return Offered(*now, rate, fresh_log_mass, leap_rate, num_particles + which.size)
+            return Offered(*now, rate, fresh_log_mass, leap_rate, len(places))
         if base is None or not base.can_sample:
             return Offered(points, None, nothing, nothing, None, 0)
         points, rate, delta = refresh(key, self.target.draw_base, evaluate, points, beta)
