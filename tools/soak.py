@@ -3,17 +3,18 @@
     python tools/soak.py --seconds 3600 --seed 0
 
 A run writes to a store. It is killed (SIGKILL) at a random moment, again and again, and each time `pe.sample(…,
-resume=True)` goes on with it; its draws must be those of a run that was never stopped, to the bit. Copies of the stores
-that this leaves are damaged: bits, lengths, files that are gone, exchanged, from another run, from an earlier time, or
-links. Whoever then reads such a copy must get the draws of the run, or one sentence: never other draws, and never
-another exception. A damage counts if it changed a byte.
+resume=True)` goes on with it; its draws must be those of a run that was never stopped, to the bit, and a reader must
+never see fewer of them than before. Half of the moments are random in time; the others are random among the phases of
+a run, so that brief ones, such as a rename, are hit as often as long ones.
 
-Every run is a fork of this process, which imports JAX and all that it needs, but not BlackJAX, which starts it: a
-process in which XLA's threads run cannot be forked. So a kill costs a second.
+Copies of the stores that this leaves are damaged: bits, lengths, files that are gone, exchanged, from another run, from
+an earlier time, or links. Whoever then reads such a copy must get the draws of the run, or one sentence: never other
+draws, and never another exception. A damage counts if it changed a byte.
 """
 
 import argparse
 import json
+import math
 import os
 import random
 import shutil
@@ -21,167 +22,33 @@ import signal
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import equinox
-import jax
-import jax.experimental.checkify
-import jax.numpy as jnp
-import jax.scipy.stats
 import numpy as np
-import optax
-import pandas as pd
-import zarr
+from soak_damage import Copy, check_readers, damage
+from soak_phases import PHASES, Phases
+from soak_run import (
+    CHAINS,
+    DONE,
+    DRAWS,
+    SEEDS,
+    Truth,
+    assert_same,
+    begin_or_go_on,
+    ended,
+    fork,
+    kill_when,
+    values_of,
+)
 
 import pseudo_extended as pe
-from pseudo_extended.store import Store, draws_shown
+from pseudo_extended.store import Store, draws_shown, has_manifest
 
-DRAWS, WARMUP, CHAINS = 6_000, 2_000, 3
-PRELOADED = (equinox, jax.experimental.checkify, jax.scipy.stats, optax, pd, zarr)
-SEEDS = (7, 8)
-"""Of the run that is looked after, and of one of the same shape whose files are put among its own."""
-KEPT = 6
+KEPT = 8
 """Stores that were killed under way, for the damages."""
-DAMAGES_EACH_TIME = 60
-DONE, WRONG, RAW = 0, 3, 4
-
-
-def log_density(x: Any) -> Any:
-    """Two normals."""
-    return jnp.logaddexp(-0.5 * jnp.sum((x - 2) ** 2), -0.5 * jnp.sum((x + 2) ** 2))
-
-
-def sample(store: Path | None, seed: int = SEEDS[0]) -> pe.Result:
-    """Begin, or go on."""
-    write_often()
-    method = pe.PseudoExtended(pe.Fixed(0.3), pe.RandomWalk(), 2)
-    run: dict[str, Any] = {"draws": DRAWS, "warmup": WARMUP, "chains": CHAINS, "seed": seed, "progress": False}
-    return pe.sample(log_density, np.zeros(2), method=method, store=store, resume=store is not None, **run)
-
-
-def write_often() -> None:
-    """Many small chunks, and snapshots all the time."""
-    from pseudo_extended.run import stored
-
-    stored.LEAST_SECONDS, stored.SECONDS_BETWEEN_VIEWS, stored.SHARE_OF_TIME = 0.02, 0.1, 4
-    stored.CHUNK_BYTES = 2**14
-
-
-def in_a_fork(work: Callable[[], None], seconds: float | None = None) -> int:
-    """Do the work in a process of its own, killed after so many seconds; how it ended."""
-    sys.stdout.flush()
-    child = os.fork()
-    if not child:
-        try:
-            work()
-            os._exit(DONE)
-        except AssertionError:
-            traceback.print_exc()
-            os._exit(WRONG)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(RAW)
-    if seconds is not None:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and not os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-            time.sleep(0.002)
-        os.kill(child, signal.SIGKILL)  # of our own child, which is not waited for yet
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-def assert_same(result: pe.Result, whole: dict[str, np.ndarray]) -> None:
-    """The draws are the first ones of a run that was never stopped."""
-    for name, values in values_of(result).items():
-        np.testing.assert_array_equal(values, whole[name][:, : result.num_draws], err_msg=name)
-
-
-def values_of(result: pe.Result) -> dict[str, np.ndarray]:
-    """All that a result has of its draws."""
-    return {"x": result.unconstrained, "log_weight": result.log_weights} | {
-        f"statistic {name}": each for name, each in result.statistics.items()
-    }
-
-
-def damage(store: Path, others: list[Path], rng: random.Random) -> bool:
-    """One damage at a random place; whether a byte is another than before."""
-    files = sorted(path for path in store.rglob("*") if path.is_file() and path.name not in ("lock", "owner"))
-    path = rng.choice(files)
-    before = path.read_bytes()
-    how = rng.choice(["bits", "bits", "cut", "longer", "zeros", "gone", "exchanged", "other", "link", "number"])
-    if how == "bits" and before:
-        data = bytearray(before)
-        for _ in range(rng.randint(1, 3)):
-            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-        path.write_bytes(data)
-    elif how == "cut":
-        path.write_bytes(before[: rng.randrange(max(len(before), 1))])
-    elif how == "longer":
-        path.write_bytes(before + rng.randbytes(rng.randint(1, 40)))
-    elif how == "zeros":
-        path.write_bytes(bytes(len(before)))
-    elif how == "gone":
-        path.unlink()
-    elif how == "exchanged":
-        alike = [each for each in files if each.stat().st_size == len(before) and each.suffix == path.suffix]
-        twin = rng.choice([each for each in alike if each.parent == path.parent] or alike)
-        path.write_bytes(twin.read_bytes())
-        twin.write_bytes(before)
-    elif how == "other":
-        source = rng.choice(others) / path.relative_to(store)
-        if source.is_file():
-            path.write_bytes(source.read_bytes())
-    elif how == "link":
-        elsewhere = store.with_suffix(".elsewhere")
-        elsewhere.write_bytes(before[::-1])
-        path.unlink()
-        path.symlink_to(elsewhere)
-    elif how == "number":
-        place = store / "zarr.json"
-        content = json.loads(place.read_bytes()) if place.exists() else {"attributes": {}}
-        content["attributes"]["num_draws"] = rng.choice([-5, 0, 1, DRAWS - 1, DRAWS + 40, 10**9])
-        place.write_text(json.dumps(content))
-        return True
-    return not path.exists() or path.read_bytes() != before
-
-
-def read_damaged(store: Path, whole: dict[str, np.ndarray], chunks: dict[str, np.ndarray], resumes: bool) -> str:
-    """Hold all that can be read of a store against the truth; what happened."""
-    said = "harmless"
-    try:
-        faults = pe.verify(store)
-        if faults:
-            said = "found"
-        else:  # then everything that xarray sees must be right
-            opened = Store.open(store)
-            if opened.manifest.prepared is not None and (store / "zarr.json").exists():
-                num_draws = draws_shown(opened).num_draws
-                for column in opened.arrays.layout.columns:
-                    values = opened.arrays.read_draws(column, num_draws)
-                    np.testing.assert_array_equal(values, chunks[column.path][:, :num_draws], err_msg=column.path)
-        assert_same(pe.load(store, log_density), whole)
-    except pe.StoreError as error:
-        said = one_sentence(error, "found")
-    if resumes:
-        try:
-            write_often()
-            result = pe.resume(store, log_density, progress=False)
-            assert result.num_draws == DRAWS
-            assert_same(result, whole)
-            said = "mended"
-        except pe.StoreError as error:
-            said = one_sentence(error, "refused")
-    return said
-
-
-def one_sentence(error: Exception, said: str) -> str:
-    """What happened, if it was told as it should be."""
-    assert str(error).endswith("."), str(error)
-    assert "\n" not in str(error), str(error)
-    return said
+TRIALS_A_ROUND, KILLS_A_ROUND = 80, 20
+TRIALS_A_COPY, TRIALS_A_RESUME = 20, 15
 
 
 class Soak:
@@ -190,54 +57,96 @@ class Soak:
     def __init__(self, directory: Path, seed: int):
         self.directory, self.rng = directory, random.Random(seed)
         self.counts: Counter[str] = Counter()
-        self.store = directory / "run.zarr"
+        self.killed_in: Counter[str] = Counter()
+        self.phases = Phases()
+        self.seed, self.store = SEEDS[0], directory / "run.zarr"
         self.kept: list[Path] = []
-        self.usual_seconds = 10.0
+        self.usual_seconds, self.usually_entered = 10.0, dict.fromkeys(PHASES, 1)
+        self.seen = 0
+        """Draws that a reader of the store has seen."""
 
     def references(self) -> None:
         """The draws of runs that were never stopped, and their stores."""
 
-        def write() -> None:
-            for seed in SEEDS:
-                result = sample(self.directory / f"whole-{seed}.zarr", seed)
-                np.savez(self.directory / f"whole-{seed}.npz", allow_pickle=False, **values_of(result))
+        def write(seed: int) -> None:
+            self.phases.watch()
+            result = begin_or_go_on(self.directory / f"whole-{seed}.zarr", seed)
+            np.savez(self.directory / f"whole-{seed}.npz", allow_pickle=False, **values_of(result))
+            if seed == SEEDS[0]:
+                result.save(self.directory / "saved.zarr")
 
-        assert in_a_fork(write) == DONE
-        began = time.monotonic()
-        assert in_a_fork(lambda: sample(self.directory / "timed.zarr") and None) == DONE
-        self.usual_seconds = time.monotonic() - began
-        shutil.rmtree(self.directory / "timed.zarr")
+        for seed in SEEDS:
+            self.phases.clear()
+            began = time.monotonic()
+            assert ended(fork(lambda seed=seed: write(seed))) == DONE
+            self.usual_seconds, self.usually_entered = time.monotonic() - began, self.phases.entered
+        missing = [phase for phase, count in self.usually_entered.items() if not count and phase != "restoring"]
+        assert not missing, f"a run does not report these phases: {missing}"
 
-    def truth(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def truth(self, seed: int) -> tuple[Truth, Truth]:
         """The values of a result, and those in the files."""
-        opened = Store.open(self.directory / f"whole-{SEEDS[0]}.zarr")
-        with np.load(self.directory / f"whole-{SEEDS[0]}.npz", allow_pickle=False) as file:
+        opened = Store.open(self.directory / f"whole-{seed}.zarr")
+        with np.load(self.directory / f"whole-{seed}.npz", allow_pickle=False) as file:
             whole = {name: file[name] for name in file.files}
         columns = opened.arrays.layout.columns
         return whole, {column.path: opened.arrays.read_draws(column, DRAWS) for column in columns}
 
     def kill(self) -> None:
-        """Go on with the run, and kill it somewhere; if it came to its end, compare, and begin another."""
-        ended = in_a_fork(self._go_on, self.rng.uniform(0, 1.1) * self.usual_seconds)
-        if ended == -signal.SIGKILL:
+        """Go on with the run, and kill it somewhere; if it came to its end, begin another."""
+        self.phases.clear()
+        began = time.monotonic()
+        status = kill_when(fork(self._go_on), self._moment())
+        if status == -signal.SIGKILL:
             self.counts["kills"] += 1
-            if Path(self.store, "engine", "manifest.json").exists():
-                faults = [fault for fault in pe.verify(self.store) if "backup.json is missing" not in fault]
-                assert not faults, f"after a kill: {faults}"
-                self.counts["kills after the beginning"] += 1
-            if Path(self.store, "zarr.json").exists() and self.rng.random() < 0.3:
+            self.killed_in.update(self.phases.current or ["elsewhere"])
+            self._look()
+            if self.seen and self.rng.random() < 0.1:
                 self._keep()
             return
-        assert ended == DONE, f"a resumed run ended with {ended} (3: wrong draws, 4: an exception)"
+        assert status == DONE, f"a resumed run ended with {status} (3: wrong draws, 4: an exception)"
         self.counts["runs that came to their end"] += 1
+        self.usual_seconds = 0.7 * self.usual_seconds + 0.3 * (time.monotonic() - began)
         self._keep()
         shutil.rmtree(self.store)
+        self.seed, self.seen = self.rng.choice(SEEDS), 0
+
+    def _moment(self):  # noqa: ANN202
+        """What tells when to kill."""
+        if self.rng.random() < 0.5:
+            end = time.monotonic() + self.rng.uniform(0, 1.1) * self.usual_seconds
+            return lambda: time.monotonic() > end
+        phase = self.rng.choice(PHASES)
+        # Rather early than late: a run that goes on enters the later phases less often.
+        count = math.ceil(max(self.usually_entered[phase], 1) ** self.rng.random())
+        later = self.rng.choice([0.0, self.rng.uniform(0, 0.01)])
+
+        def is_time() -> bool:
+            if self.phases.entered[phase] < count:
+                return False
+            time.sleep(later)
+            return True
+
+        return is_time
 
     def _go_on(self) -> None:
-        result = sample(self.store)
-        whole, _ = self.truth()
+        self.phases.watch()
+        result = begin_or_go_on(self.store, self.seed)
         assert result.num_draws == DRAWS
-        assert_same(result, whole)
+        assert_same(result, self.truth(self.seed)[0])
+
+    def _look(self) -> None:
+        """At the store that a kill has left."""
+        if not has_manifest(self.store):
+            assert not self.seen, "the manifest is lost"
+            return
+        faults = [fault for fault in pe.verify(self.store) if "backup.json is missing" not in fault]
+        assert not faults, f"after a kill: {faults}"
+        self.counts["of them after the run had begun"] += 1
+        opened = Store.open(self.store)
+        if opened.manifest.prepared is not None and (self.store / "zarr.json").exists():
+            shown = draws_shown(opened).num_draws
+            assert shown >= self.seen, f"{self.seen} draws were there before a kill, and {shown} after it"
+            self.seen = shown
 
     def _keep(self) -> None:
         self.counts["kept"] += 1
@@ -249,33 +158,45 @@ class Soak:
 
     def damages(self) -> None:
         """Damage copies of what is kept."""
-        if not self.kept:
-            return
         report, seed = self.directory / "report.json", self.rng.randrange(2**32)
-        ended = in_a_fork(lambda: self._damage(random.Random(seed), report))
-        assert ended == DONE, f"damages of seed {seed} ended with {ended} (3: wrong draws, 4: an exception)"
+        status = ended(fork(lambda: self._damage(random.Random(seed), report)))
+        assert status == DONE, f"damages of seed {seed} ended with {status} (3: wrong draws, 4: an exception)"
         self.counts.update(json.loads(report.read_text()))
 
     def _damage(self, rng: random.Random, report: Path) -> None:
-        whole, chunks = self.truth()
+        truths = {seed: self.truth(seed) for seed in SEEDS}
+        finished = [self.directory / f"whole-{seed}.zarr" for seed in SEEDS]
         counts: Counter[str] = Counter()
-        for i in range(DAMAGES_EACH_TIME):
-            source = rng.choice(self.kept)
-            others = [self.directory / f"whole-{SEEDS[1]}.zarr", *(each for each in self.kept if each != source)]
-            store = Path(shutil.copytree(source, self.directory / "damaged.zarr"))
-            effective = sum(damage(store, others, rng) for _ in range(rng.choice([1, 1, 1, 2, 4])))
+        copy = None
+        for i in range(TRIALS_A_ROUND):
+            if copy is None or i % TRIALS_A_COPY == 0:
+                if copy is not None:
+                    shutil.rmtree(copy.root)
+                copy = Copy(
+                    rng.choice([*self.kept, *finished, self.directory / "saved.zarr"]), self.directory / "copy.zarr"
+                )
+            others = [each for each in (*self.kept, *finished) if each != copy.source]
+            kinds = [damage(copy, others, rng) for _ in range(rng.choice([1, 1, 1, 2, 3]))]
+            effective = copy.changed()
+            if not effective:
+                continue
+            resumes = i % TRIALS_A_RESUME == 0
             try:
-                counts[read_damaged(store, whole, chunks, i % 15 == 0)] += effective
+                said = check_readers(copy, truths, resumes)
             except BaseException:
                 shutil.rmtree(self.directory / "evidence.zarr", ignore_errors=True)
-                shutil.copytree(store, self.directory / "evidence.zarr", symlinks=True)
+                shutil.copytree(copy.root, self.directory / "evidence.zarr", symlinks=True)
+                sys.stderr.write(f"{kinds} of {copy.source}: {[str(each) for each in effective]}\n")
                 raise
-            counts["damages"] += effective
-            elsewhere = store.with_suffix(".elsewhere")
-            if elsewhere.exists():
-                counts["links that were not written through"] += 1
-                elsewhere.unlink()
-            shutil.rmtree(store)
+            counts["damages"] += min(len(kinds), len(effective))
+            counts["damaged stores that were read"] += 1
+            counts[f"{said} by the reader" if not resumes else f"{said} by resume"] += 1
+            if resumes:
+                copy.restore_all()
+            else:
+                copy.restore(effective)
+        if copy is not None:
+            shutil.rmtree(copy.root)
         report.write_text(json.dumps(counts))
 
 
@@ -288,14 +209,12 @@ def main() -> None:
     arguments = parser.parse_args()
     directory = arguments.directory or Path(tempfile.mkdtemp(prefix="soak-"))
     directory.mkdir(parents=True, exist_ok=True)
-    jax.config.update("jax_compilation_cache_dir", str(directory / "cache"))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    os.environ["PSEUDO_EXTENDED_CACHE"] = str(directory / "programs")
     soak, began, failure = Soak(directory, arguments.seed), time.monotonic(), ""
     try:
         soak.references()
         while time.monotonic() - began < arguments.seconds:
-            for _ in range(10):
+            for _ in range(KILLS_A_ROUND):
                 soak.kill()
             soak.damages()
     except AssertionError as error:
@@ -303,6 +222,8 @@ def main() -> None:
     counts = ", ".join(f"{count:,} {name}" for name, count in soak.counts.items() if name != "kept")
     outcome = f"FAILED: {failure}" if failure else "nothing lost, nothing wrong, nothing raw"
     print(f"soak: seed {arguments.seed}, {time.monotonic() - began:.0f} s: {counts}: {outcome}")
+    phases = (f"{phase} {soak.killed_in[phase]:,}" for phase in (*PHASES, "elsewhere"))
+    print(f"killed while ({CHAINS} chains and the disk, so several at once): {', '.join(phases)}")
     if arguments.directory is None and not failure:
         shutil.rmtree(directory)
     sys.exit(bool(failure))

@@ -21,6 +21,8 @@ import numpy as np
 from pseudo_extended.memory import free_memory
 
 MAGIC = b"pseudo-extended 1\n"
+SMALL = 2**20
+"""Bytes of a file that is read without asking how much memory there is, which takes longer than to read it."""
 ASIDE = ".partial"
 """The suffix of a file that is not written to its end; whoever locks a store removes those that a crash has left."""
 SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -101,7 +103,8 @@ def read_file(path: Path, size: int | None = None, most: float | None = None) ->
             raise BrokenFileError(f"{path} is no plain file")
         if size is not None and status.st_size != size:
             raise BrokenFileError(f"{path} has {status.st_size} bytes and should have {size}")
-        if status.st_size > (free_memory() / 2 if most is None else most):
+        limit = most if most is not None else max(SMALL, free_memory() / 2 if status.st_size > SMALL else 0)
+        if status.st_size > limit:
             raise BrokenFileError(f"{path} has {status.st_size} bytes, more than can be read")
         return file.read(status.st_size)
 

@@ -50,33 +50,38 @@ class Snapshots:
         slots: dict[int, int] = {}
         for path in self._paths(lane):
             try:
-                arrays = read_sealed(path)
+                snapshot = self._read(path, lane)
             except BrokenFileError as error:
                 broken.append(str(error))
                 continue
-            done, whole = number(arrays, "done"), arrays.get("whole")
-            if text(arrays, "run") != self.run or number(arrays, "lane") != lane or done is None:
-                broken.append(f"{path} belongs to another run or lane")
-                continue
-            if whole is not None and (whole.dtype != np.uint32 or whole.ndim != 2):
-                broken.append(f"{path} has seals that are none")
-                continue
-            found.append(Snapshot(done, _below("chain:", arrays), _below("tail:", arrays), whole))
+            found.append(snapshot)
             if path.suffix in (".a", ".b"):
-                slots["ab".index(path.suffix[1])] = done
+                slots["ab".index(path.suffix[1])] = snapshot.done
         # The older one, or the one that is broken, is written next.
         self._next_slot[lane] = min((0, 1), key=lambda slot: slots.get(slot, -1))
         return sorted(found, key=lambda snapshot: -snapshot.done), broken
 
     def drop_beyond(self, lane: int, done: int) -> None:
-        """Forget states that are further than where the lane goes on: what they counted on is broken, and made anew."""
+        """Forget states that are further than where the lane goes on, as what they counted on is broken and made anew.
+
+        Files that hold no state of this lane go too: a store that was resumed has nothing left that `verify` finds.
+        """
         for path in self._paths(lane):
             try:
-                found = number(read_sealed(path), "done")
+                is_beyond = self._read(path, lane).done > done
             except BrokenFileError:
-                found = None
-            if found is None or found > done:
+                is_beyond = True
+            if is_beyond:
                 path.unlink()
+
+    def _read(self, path: Path, lane: int) -> Snapshot:
+        arrays = read_sealed(path)
+        done, whole = number(arrays, "done"), arrays.get("whole")
+        if text(arrays, "run") != self.run or number(arrays, "lane") != lane or done is None:
+            raise BrokenFileError(f"{path} belongs to another run or lane")
+        if whole is not None and (whole.dtype != np.uint32 or whole.ndim != 2):
+            raise BrokenFileError(f"{path} has seals that are none")
+        return Snapshot(done, _below("chain:", arrays), _below("tail:", arrays), whole)
 
     def _paths(self, lane: int) -> list[Path]:
         return sorted(path for path in self.directory.glob(f"lane-{lane}.*") if path.suffix != ASIDE)

@@ -78,7 +78,7 @@ class DrawWriter:
             num_draws = self._draws(snapshot.done)
             num_whole = num_draws // self.chunk
             if num_whole <= len(found):
-                if snapshot is not loaded[0]:
+                if broken:
                     self.snapshots.drop_beyond(lane, snapshot.done)
                 self.num_draws[lane] = num_draws
                 self._whole[lane] = found[:num_whole]

@@ -1,0 +1,93 @@
+"""What a victim is doing, in memory that whoever kills it can read."""
+
+import functools
+import mmap
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pseudo_extended.run import job, sample
+from pseudo_extended.run.advance import LaneProgram
+from pseudo_extended.run.stored import Stored
+from pseudo_extended.store import Store, arrays, files, lock, manifest
+
+FILES = {"c.": "chunk", "lane-": "snapshot", "seals": "seals", "zarr.json": "zarr.json", "manifest": "manifest"}
+"""Kinds of files, by the beginnings of their names."""
+PHASES = (
+    *("checking", "opening", "preparing", "restoring", "compiling", "warm-up", "draws", "finishing", "summary"),
+    *(f"writing a file: {kind}" for kind in (*FILES.values(), "other")),
+    *("fsync", "rename"),
+)
+
+
+class Phases:
+    """Counts for each phase how often a victim has entered it, and how many of its threads are in it now."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, 8 * 2 * len(PHASES))  # shared with every fork
+        counts = np.frombuffer(self._memory, np.int64).reshape(2, len(PHASES))
+        self._inside, self._entered = counts
+        self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Before the next victim."""
+        self._inside[:] = self._entered[:] = 0
+
+    @property
+    def current(self) -> list[str]:
+        """The phases of the victim at this moment, or when it died: its threads may be in several."""
+        return [phase for phase, count in zip(PHASES, self._inside, strict=True) if count > 0]
+
+    @property
+    def entered(self) -> dict[str, int]:
+        """How often each phase was entered."""
+        return dict(zip(PHASES, self._entered.tolist(), strict=True))
+
+    def watch(self) -> None:
+        """In the victim: report from now on."""
+        sample.check_densities = self._reporting(sample.check_densities, "checking")
+        for name in ("create", "open"):
+            setattr(Store, name, staticmethod(self._reporting(getattr(Store, name), "opening")))
+        Store.lock = self._reporting(Store.lock, "opening")
+        job.prepare = self._reporting(job.prepare, "preparing")
+        job._workers = self._reporting(job._workers, "compiling")
+        job.build_result = self._reporting(job.build_result, "summary")
+        Stored.restore = self._reporting(Stored.restore, "restoring")
+        Stored.finish = self._reporting(Stored.finish, "finishing")
+        LaneProgram.advance = self._reporting(
+            LaneProgram.advance, lambda program, lane, segment: "warm-up" if segment.warming else "draws"
+        )
+        for module in (files, arrays, lock, manifest):
+            module.replace_file = self._reporting(module.replace_file, lambda path, *_, **__: kind_of(path))
+        os.fsync = self._reporting(os.fsync, "fsync")
+        Path.replace = self._reporting(Path.replace, "rename")
+
+    def _reporting(self, function: Callable[..., Any], phase: str | Callable[..., str]) -> Any:
+        @functools.wraps(function)
+        def reporting(*arguments: Any, **options: Any) -> Any:
+            name = phase if isinstance(phase, str) else phase(*arguments, **options)
+            with self._in(PHASES.index(name)):
+                return function(*arguments, **options)
+
+        return reporting
+
+    @contextmanager
+    def _in(self, number: int) -> Iterator[None]:
+        with self._lock:
+            self._inside[number] += 1
+            self._entered[number] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside[number] -= 1
+
+
+def kind_of(path: Path) -> str:
+    """The phase in which a file is written."""
+    return "writing a file: " + next((kind for start, kind in FILES.items() if path.name.startswith(start)), "other")
