@@ -26,6 +26,9 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+
+import pseudo_extended as pe
+from pseudo_extended.store import Store, draws_shown, has_manifest
 from soak_damage import Copy, check_readers, damage
 from soak_phases import PHASES, Phases
 from soak_run import (
@@ -41,9 +44,6 @@ from soak_run import (
     kill_when,
     values_of,
 )
-
-import pseudo_extended as pe
-from pseudo_extended.store import Store, draws_shown, has_manifest
 
 KEPT = 8
 """Stores that were killed under way, for the damages."""
@@ -110,7 +110,7 @@ class Soak:
         shutil.rmtree(self.store)
         self.seed, self.seen = self.rng.choice(SEEDS), 0
 
-    def _moment(self):  # noqa: ANN202
+    def _moment(self):
         """What tells when to kill."""
         if self.rng.random() < 0.5:
             end = time.monotonic() + self.rng.uniform(0, 1.1) * self.usual_seconds

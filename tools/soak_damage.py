@@ -7,10 +7,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-from soak_run import DRAWS, SEEDS, Truth, assert_same, log_density, write_often
 
 import pseudo_extended as pe
 from pseudo_extended.store import Store, draws_shown
+from soak_run import DRAWS, SEEDS, Truth, assert_same, log_density, write_often
 
 KINDS = (
     *("bits", "bits", "cut", "longer", "zeros", "gone", "exchanged", "exchanged", "another run", "another run"),
