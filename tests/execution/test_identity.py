@@ -231,3 +231,19 @@ def test_seals_hold_for_the_draws_before_a_tail_grew(tmp_path):
     arrays.write(x, 0, 1, np.frombuffer(bytes(values[:-4])).reshape(1, CHUNK, 2), durable=False)
     with pytest.raises(files.BrokenFileError, match="is not the chunk that was written"):
         arrays.read_draws(x, 300, seals=before)
+
+
+def test_snapshots_of_another_run_do_not_stay(finished, store, other):
+    """Where a lane can go on from its own, the others are of no use, and `verify` would find them for ever."""
+    names = [f"engine/lane-{lane}.{slot}" for lane in range(3) for slot in ("a", "b", "chunk-0")]
+    latest = {f"engine/lane-{lane}.{slot}" for lane in range(3) for slot in "ab" if slot in newest(store, lane)}
+    replace_by_other(store, other, [name for name in names if name not in latest and (other / name).exists()])
+    assert len(pe.verify(store)) >= 3
+    assert_same(resume(store), finished[1])
+    assert pe.verify(store) == []
+
+
+def newest(store, lane):
+    """The slot of the snapshot that a lane goes on from."""
+    slots = [path for path in (store / "engine").glob(f"lane-{lane}.*") if path.suffix in (".a", ".b")]
+    return max(slots, key=lambda path: files.read_sealed(path)["done"]).suffix

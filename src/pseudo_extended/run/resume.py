@@ -134,7 +134,7 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
     try:
         found = read_record(opened.arrays, num_draws, seals, least_thin=least)
     except BrokenFileError as error:
-        raise StoreError(f"{error}: pe.resume makes the draws again.") from None
+        raise StoreError(f"{error}: {opened.mended('makes the draws')}.") from None
     except OSError as error:
         raise StoreError(f"store {str(opened.root)!r} cannot be read: {error}.") from None
     evaluations = None
@@ -187,7 +187,7 @@ def reopened(
     store.lock()
     try:
         store.reread()
-        if store.manifest.method is None:
+        if not store.manifest.has_chains:
             raise StoreError(
                 f"store {str(store.root)!r} was saved after its run, without the state of the chains, so nothing can "
                 "go on from it; pe.load reads it. A run with store= can be resumed and extended."

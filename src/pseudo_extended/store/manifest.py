@@ -108,6 +108,11 @@ class Manifest:
     library: str = field(default_factory=lambda: __version__)
     format: str = "pseudo-extended run"
 
+    @property
+    def has_chains(self) -> bool:
+        """Whether the store has the state of the chains; not if `Result.save` wrote it, after its run."""
+        return self.method is not None
+
     def check(self) -> None:
         """`ValueError` if the fields contradict each other, as they do in no store of ours."""
         plan = self.plan

@@ -32,23 +32,23 @@ def draws_shown(store: Store) -> Shown:
     manifest = store.manifest
     said = said_by_metadata(store)
     if said is None:
-        raise StoreError(f"{where} has no readable zarr.json: pe.resume writes it again.")
+        raise StoreError(f"{where} has no readable zarr.json: {store.mended('writes it')}.")
     try:
         seals = store.seals()
     except (BrokenFileError, OSError) as error:
-        raise StoreError(f"{error}: pe.resume writes it again.") from None
+        raise StoreError(f"{error}: {store.mended('writes it')}.") from None
     num_draws = _counted(store, said) if seals is None else seals.num_draws
     ended = manifest.num_draws if manifest.stopped != "running" else None
     if ended is not None and num_draws != ended:
         raise StoreError(
             f"{where} ended with {ended} draws of each chain, and {'zarr.json' if seals is None else 'engine/seals'} "
-            f"says {num_draws}: it is an older copy, or not its own; pe.resume writes it again."
+            f"says {num_draws}: it is an older copy, or not its own; {store.mended('writes it')}."
         )
     notes = [] if manifest.sealed or seals is not None else [WITHOUT_SEALS]
     if ended is not None and said != num_draws:
         notes.append(
-            f"zarr.json of {where} says {said} draws, which is what xarray shows; {num_draws} were written: pe.resume "
-            "writes it again."
+            f"zarr.json of {where} says {said} draws, which is what xarray shows; {num_draws} were written: "
+            f"{store.mended('writes it')}."
         )
     return Shown(num_draws, seals, tuple(notes))
 

@@ -142,9 +142,18 @@ class Store:
         if (owner, role) != (self.run, name) and not is_unnamed:
             raise BrokenFileError(f"{self.engine / name} belongs to another run")
         x = arrays.get("x")
-        if x is None or x.dtype != np.float64 or x.ndim != 3 or len(x) != self.manifest.plan.chains:
+        is_start = x is not None and x.dtype == np.float64 and x.ndim == 3 and len(x) == self.manifest.plan.chains
+        if self.manifest.has_chains and not is_start:
             raise BrokenFileError(f"{self.engine / name} has no starting points for the chains of its run")
         return {key: array for key, array in arrays.items() if not key.startswith("//")}
+
+    def mended(self, what: str) -> str:
+        """The end of a sentence about damage: who can do `what`."""
+        return (
+            f"pe.resume {what} again"
+            if self.manifest.has_chains
+            else "the result was saved after its run: save it anew"
+        )
 
     @property
     def prepared(self) -> Prepared:

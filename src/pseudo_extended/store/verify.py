@@ -46,8 +46,10 @@ def verify(store: str | Path) -> list[str]:
 
 def _faults(store: Store) -> Iterator[str]:
     yield from _links(store.root)
-    has_its_chains = False
-    for name in ("start.npz", *(["learned.npz"] if store.manifest.prepared is not None else [])):
+    starts = ["start.npz"] if store.manifest.has_chains else []
+    learned = ["learned.npz"] if store.manifest.prepared is not None else []
+    has_its_chains = not store.manifest.has_chains
+    for name in (*starts, *learned):
         try:
             store.read_arrays(name)
             has_its_chains = True
@@ -56,7 +58,7 @@ def _faults(store: Store) -> Iterator[str]:
     if store.manifest.prepared is None or not has_its_chains:  # without them, it may say that it has any number
         return
     layout = store.prepared.layout
-    for lane in range(layout.num_lanes):
+    for lane in range(layout.num_lanes) if store.manifest.has_chains else ():
         snapshots, broken = store.snapshots.load(lane)
         yield from broken
         if not snapshots and not broken and store.manifest.num_draws:
