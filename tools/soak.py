@@ -2,10 +2,11 @@
 
     python tools/soak.py --seconds 3600 --seed 0
 
-A run writes to a store. It is killed (SIGKILL) at a random moment, again and again, and each time `pe.sample(…,
-resume=True)` goes on with it; its draws must be those of a run that was never stopped, to the bit, and a reader must
-never see fewer of them than before. Half of the moments are random in time; the others are random among the phases of
-a run, so that brief ones, such as a rename, are hit as often as long ones.
+A process samples several runs at once, each into a store of its own. It is killed (SIGKILL) at a random moment, again
+and again, and each time `pe.sample(…, resume=True)` goes on with all of them; their draws must be those of runs that
+were never stopped, to the bit, and a reader must never see fewer of them than before. Half of the moments are random in
+time; the others are random among the phases of a run, so that brief ones, such as a rename, are hit as often as long
+ones. Every run that is under way in a killed process counts as a kill.
 
 Copies of the stores that this leaves are damaged: bits, lengths, files that are gone, exchanged, from another run, from
 an earlier time, or links. Whoever then reads such a copy must get the draws of the run, or one sentence: never other
@@ -21,8 +22,10 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,22 +35,26 @@ from pseudo_extended.store import Store, draws_shown, has_manifest
 from soak_damage import Copy, check_readers, damage
 from soak_phases import PHASES, Phases
 from soak_run import (
-    CHAINS,
     DONE,
     DRAWS,
+    RAW,
     SEEDS,
+    WRONG,
     Truth,
     assert_same,
     begin_or_go_on,
     ended,
     fork,
     kill_when,
+    or_end,
     values_of,
 )
 
+RUNS = 6
+"""That a victim samples at once: to start it and to have its programs takes longer than a run."""
 KEPT = 8
 """Stores that were killed under way, for the damages."""
-TRIALS_A_ROUND, KILLS_A_ROUND = 80, 20
+TRIALS_A_ROUND, VICTIMS_A_ROUND = 150, 8
 TRIALS_A_COPY, TRIALS_A_RESUME = 20, 15
 
 
@@ -58,12 +65,12 @@ class Soak:
         self.directory, self.rng = directory, random.Random(seed)
         self.counts: Counter[str] = Counter()
         self.killed_in: Counter[str] = Counter()
-        self.phases = Phases()
-        self.seed, self.store = SEEDS[0], directory / "run.zarr"
+        self.phases = Phases(RUNS)
+        self.stores = [directory / f"run-{i}.zarr" for i in range(RUNS)]
         self.kept: list[Path] = []
         self.usual_seconds, self.usually_entered = 10.0, dict.fromkeys(PHASES, 1)
-        self.seen = 0
-        """Draws that a reader of the store has seen."""
+        self.seen = [0] * RUNS
+        """Draws that a reader of each store has seen."""
 
     def references(self) -> None:
         """The draws of runs that were never stopped, and their stores."""
@@ -92,66 +99,79 @@ class Soak:
         return whole, {column.path: opened.arrays.read_draws(column, DRAWS) for column in columns}
 
     def kill(self) -> None:
-        """Go on with the run, and kill it somewhere; if it came to its end, begin another."""
+        """Go on with all runs, and kill them somewhere."""
         self.phases.clear()
-        began = time.monotonic()
-        status = kill_when(fork(self._go_on), self._moment())
-        if status == -signal.SIGKILL:
-            self.counts["kills"] += 1
-            self.killed_in.update(self.phases.current or ["elsewhere"])
-            self._look()
-            if self.seen and self.rng.random() < 0.1:
-                self._keep()
-            return
-        assert status == DONE, f"a resumed run ended with {status} (3: wrong draws, 4: an exception)"
-        self.counts["runs that came to their end"] += 1
-        self.usual_seconds = 0.7 * self.usual_seconds + 0.3 * (time.monotonic() - began)
-        self._keep()
-        shutil.rmtree(self.store)
-        self.seed, self.seen = self.rng.choice(SEEDS), 0
+        status = kill_when(fork(self._victim), self._moment())
+        assert status == -signal.SIGKILL, f"a run ended with {status} ({WRONG}: wrong draws, {RAW}: an exception)"
+        self.counts["processes killed"] += 1
+        self.counts["runs killed"] += int(self.phases.under_way.sum())
+        self.counts["runs that came to their end"] += int(self.phases.ended.sum())
+        self.killed_in.update(self.phases.current or {"elsewhere": 1})
+        for i, store in enumerate(self.stores):
+            if self.phases.ended[i]:
+                self.seen[i] = 0
+            self._look(i, store)
+        for place in self.directory.glob("*.ended"):
+            shutil.rmtree(place)
 
-    def _moment(self):
+    def _moment(self) -> Callable[[], bool]:
         """What tells when to kill."""
+        end = time.monotonic() + self.rng.uniform(0, 2) * self.usual_seconds
         if self.rng.random() < 0.5:
-            end = time.monotonic() + self.rng.uniform(0, 1.1) * self.usual_seconds
             return lambda: time.monotonic() > end
         phase = self.rng.choice(PHASES)
         # Rather early than late: a run that goes on enters the later phases less often.
         count = math.ceil(max(self.usually_entered[phase], 1) ** self.rng.random())
         later = self.rng.choice([0.0, self.rng.uniform(0, 0.01)])
+        end += 4 * self.usual_seconds
 
         def is_time() -> bool:
-            if self.phases.entered[phase] < count:
+            if self.phases.entered[phase] < count and time.monotonic() < end:
                 return False
             time.sleep(later)
             return True
 
         return is_time
 
-    def _go_on(self) -> None:
+    def _victim(self) -> None:
+        """In a fork: go on with all runs, and begin those anew that come to their end, until somebody kills."""
         self.phases.watch()
-        result = begin_or_go_on(self.store, self.seed)
-        assert result.num_draws == DRAWS
-        assert_same(result, self.truth(self.seed)[0])
+        truths = [self.truth(seed)[0] for seed in SEEDS]
+        threads = [threading.Thread(target=or_end, args=(self._runs, i, truths[i % 2])) for i in range(RUNS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
-    def _look(self) -> None:
-        """At the store that a kill has left."""
-        if not has_manifest(self.store):
-            assert not self.seen, "the manifest is lost"
+    def _runs(self, i: int, whole: Truth) -> None:
+        for again in range(10**6):
+            self.phases.under_way[i] = 1
+            result = begin_or_go_on(self.stores[i], SEEDS[i % 2])
+            self.phases.under_way[i] = 0
+            assert result.num_draws == DRAWS
+            assert_same(result, whole)
+            self.phases.ended[i] += 1
+            self.stores[i].rename(f"{self.stores[i]}.{os.getpid()}-{again}.ended")  # half of it must not stay there
+
+    def _look(self, i: int, store: Path) -> None:
+        """At a store that a kill has left."""
+        if not has_manifest(store):
+            assert not self.seen[i], "the manifest is lost"
             return
-        faults = [fault for fault in pe.verify(self.store) if "backup.json is missing" not in fault]
+        faults = [fault for fault in pe.verify(store) if "backup.json is missing" not in fault]
         assert not faults, f"after a kill: {faults}"
-        self.counts["of them after the run had begun"] += 1
-        opened = Store.open(self.store)
-        if opened.manifest.prepared is not None and (self.store / "zarr.json").exists():
+        opened = Store.open(store)
+        if opened.manifest.prepared is not None and (store / "zarr.json").exists():
             shown = draws_shown(opened).num_draws
-            assert shown >= self.seen, f"{self.seen} draws were there before a kill, and {shown} after it"
-            self.seen = shown
+            assert shown >= self.seen[i], f"{self.seen[i]} draws were there before a kill, and {shown} after it"
+            self.seen[i] = shown
+            if shown and self.rng.random() < 0.03:
+                self._keep(store)
 
-    def _keep(self) -> None:
+    def _keep(self, store: Path) -> None:
         self.counts["kept"] += 1
         place = self.directory / f"kept-{self.counts['kept']}.zarr"
-        shutil.copytree(self.store, place)
+        shutil.copytree(store, place)
         self.kept.append(place)
         if len(self.kept) > KEPT:
             shutil.rmtree(self.kept.pop(self.rng.randrange(KEPT)))
@@ -160,7 +180,7 @@ class Soak:
         """Damage copies of what is kept."""
         report, seed = self.directory / "report.json", self.rng.randrange(2**32)
         status = ended(fork(lambda: self._damage(random.Random(seed), report)))
-        assert status == DONE, f"damages of seed {seed} ended with {status} (3: wrong draws, 4: an exception)"
+        assert status == DONE, f"damages of seed {seed} ended with {status} ({WRONG}: wrong draws, {RAW}: an exception)"
         self.counts.update(json.loads(report.read_text()))
 
     def _damage(self, rng: random.Random, report: Path) -> None:
@@ -214,7 +234,7 @@ def main() -> None:
     try:
         soak.references()
         while time.monotonic() - began < arguments.seconds:
-            for _ in range(KILLS_A_ROUND):
+            for _ in range(VICTIMS_A_ROUND):
                 soak.kill()
             soak.damages()
     except AssertionError as error:
@@ -223,7 +243,7 @@ def main() -> None:
     outcome = f"FAILED: {failure}" if failure else "nothing lost, nothing wrong, nothing raw"
     print(f"soak: seed {arguments.seed}, {time.monotonic() - began:.0f} s: {counts}: {outcome}")
     phases = (f"{phase} {soak.killed_in[phase]:,}" for phase in (*PHASES, "elsewhere"))
-    print(f"killed while ({CHAINS} chains and the disk, so several at once): {', '.join(phases)}")
+    print(f"threads that were killed in each phase: {', '.join(phases)}")
     if arguments.directory is None and not failure:
         shutil.rmtree(directory)
     sys.exit(bool(failure))

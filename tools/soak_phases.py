@@ -1,4 +1,4 @@
-"""What a victim is doing, in memory that whoever kills it can read."""
+"""What the runs of a victim are doing, in memory that whoever kills it can read."""
 
 import functools
 import mmap
@@ -28,20 +28,23 @@ PHASES = (
 class Phases:
     """Counts for each phase how often a victim has entered it, and how many of its threads are in it now."""
 
-    def __init__(self) -> None:
-        self._memory = mmap.mmap(-1, 8 * 2 * len(PHASES))  # shared with every fork
-        counts = np.frombuffer(self._memory, np.int64).reshape(2, len(PHASES))
-        self._inside, self._entered = counts
+    def __init__(self, num_runs: int) -> None:
+        memory = mmap.mmap(-1, 8 * 2 * (len(PHASES) + num_runs))  # shared with every fork
+        counts = np.frombuffer(memory, np.int64)
+        phases, runs = np.split(counts, [2 * len(PHASES)])
+        self._inside, self._entered = phases.reshape(2, len(PHASES))
+        self.under_way, self.ended = runs.reshape(2, num_runs)
+        """Whether each run is under way, and how often it came to its end."""
         self._lock = threading.Lock()
 
     def clear(self) -> None:
         """Before the next victim."""
-        self._inside[:] = self._entered[:] = 0
+        self._inside[:] = self._entered[:] = self.under_way[:] = self.ended[:] = 0
 
     @property
-    def current(self) -> list[str]:
-        """The phases of the victim at this moment, or when it died: its threads may be in several."""
-        return [phase for phase, count in zip(PHASES, self._inside, strict=True) if count > 0]
+    def current(self) -> dict[str, int]:
+        """How many threads of the victim are in each phase at this moment, or were when it died."""
+        return {phase: int(count) for phase, count in zip(PHASES, self._inside, strict=True) if count > 0}
 
     @property
     def entered(self) -> dict[str, int]:

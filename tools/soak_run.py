@@ -71,16 +71,21 @@ def fork(work: Callable[[], None]) -> int:
     sys.stdout.flush()
     child = os.fork()
     if not child:
-        try:
-            work()
-            os._exit(DONE)
-        except AssertionError:
-            traceback.print_exc()
-            os._exit(WRONG)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(RAW)
+        or_end(work)
+        os._exit(DONE)
     return child
+
+
+def or_end(work: Callable[..., None], *arguments: Any) -> None:
+    """In a fork: do the work on this thread; if it fails, all of the fork ends."""
+    try:
+        work(*arguments)
+    except AssertionError:
+        traceback.print_exc()
+        os._exit(WRONG)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(RAW)
 
 
 def ended(child: int) -> int:
