@@ -34,6 +34,13 @@ UNKNOWN_CONSTANT = Kind(
     "A density without its constants",
     "PyStan's module drops constants of the density: log_evidence is off by an unknown constant.",
 )
+CHANGES = Kind(
+    "PE007",
+    "severe",
+    "A density that changes",
+    "{name} was {first:.6g} at a position, and later {again:.6g} at the same one: it is random, or depends on "
+    "something that changes, so the draws follow no density at all; compute it from its argument alone.",
+)
 
 # 1: the steps of a chain.
 STUCK = Kind("PE101", "severe", "A chain that never moved", "{which} never moved: all its draws are one point.")
@@ -90,6 +97,13 @@ FEW_HOLD_ALL = Kind(
     "One draw with much of the weight",
     "one of {draws} draws carries {percent:.0f} % of the weight of all: neither the estimates nor their errors can be "
     "trusted; more temperatures, more steps at each or a better base help.",
+)
+RAN_AWAY = Kind(
+    "PE110",
+    "severe",
+    "Draws without bound",
+    "draws of {label} reach {value:.0e}: the density does not fall off there, because it is improper or flat, or "
+    "returns rubbish far out; give the parameter a prior or bounds, and return -inf where the density means nothing.",
 )
 
 # 2: the agreement of chains.

@@ -10,6 +10,9 @@ from pseudo_extended.results.evidence import compare_chains
 from pseudo_extended.results.tails import TOO_HEAVY, heaviest_tails
 from pseudo_extended.weights import effective_number, importance
 
+NOWHERE = 1e20
+"""A distance on the unconstrained scale that no choice of units explains."""
+
 
 def diagnose(
     x: Float[np.ndarray, "chain draw particle d"],
@@ -22,6 +25,7 @@ def diagnose(
     """One message for each thing that a user should know before trusting the numbers."""
     return [
         *_steps(x, statistics),
+        *_reach(x, weights, labels),
         *_rings(statistics),
         *_forced_moves(statistics),
         *_mixing(weights, r_hat, ess, labels),
@@ -72,6 +76,13 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
     if non_finite:
         found.append(kinds.NOT_FINITE(number=non_finite, draws=num_draws))
     return found
+
+
+def _reach(x: Float[np.ndarray, "chain draw particle d"], weights: Weights, labels: list[str]) -> list[Message]:
+    """Whether a point that counts is further away than any parameter of a proper density."""
+    furthest = np.max(np.abs(x), axis=(0, 1, 2), where=(weights > 0.01)[..., None], initial=0.0)
+    worst = int(np.argmax(furthest))
+    return [kinds.RAN_AWAY(label=labels[worst], value=furthest[worst])] if furthest[worst] > NOWHERE else []
 
 
 def _rings(statistics: dict[str, np.ndarray]) -> list[Message]:

@@ -25,11 +25,13 @@ AGAINST_EVIDENCE = frozenset(
     kind.code
     for kind in (
         kinds.UNKNOWN_CONSTANT,
+        kinds.CHANGES,
         kinds.STUCK,
         kinds.LOW_ACCEPTANCE,
         kinds.NAN_WEIGHTS,
         kinds.DRIFTED,
         kinds.NO_WEIGHT,
+        kinds.RAN_AWAY,
         kinds.FEW_HOLD_ALL,
         kinds.TOO_FEW_DRAWS,
         kinds.NOT_MIXED,

@@ -19,6 +19,9 @@ from pseudo_extended.messages import Message, kinds
 DIFFERENCE = 6e-6
 """Relative step of the differences of gradients that stand in for second derivatives: the cube root of the rounding."""
 MAX_KNOWN = 16384
+SAME = 1e-6
+"""The largest difference, relative or absolute, between two values of a function at one point: threads and solvers
+change last digits."""
 
 
 class HostFunction:
@@ -83,6 +86,8 @@ class HostFunction:
         self.num_failures: int = 0
         self.first_error: Exception | None = None
         self._known.clear()
+        self._first: tuple[Float[np.ndarray, " d"], PyTree, bool, float] | None = None
+        """A point, the structure of a position, whether its gradient was asked for too, and the value."""
 
     def answers(
         self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
@@ -99,17 +104,32 @@ class HostFunction:
             computed = dict(zip(new, rows, strict=True))
             known |= computed
             with self._lock:
+                for point, row in zip(points[list(new.values())], rows, strict=True):
+                    if self._first is None and np.isfinite(row[0]):
+                        self._first = point.copy(), like, gradient, float(row[0])
                 if len(self._known) > MAX_KNOWN:
                     self._known.clear()
                 self._known |= computed
         return np.stack([known[key] for key in keys])
 
     def complaints(self) -> list[Message]:
-        """A sentence about points at which it raised, if there were any."""
-        if self.first_error is None:
-            return []
-        times = "once" if self.num_failures == 1 else f"{self.num_failures} times"
-        return [kinds.FUNCTION_RAISED(name=self.name, times=times, said=said(self.first_error))]
+        """A sentence about points at which it raised, and one if it has another value now than it had before."""
+        found = []
+        if self.first_error is not None:
+            times = "once" if self.num_failures == 1 else f"{self.num_failures} times"
+            found.append(kinds.FUNCTION_RAISED(name=self.name, times=times, said=said(self.first_error)))
+        changed = self._changed()
+        return found if changed is None else [*found, kinds.CHANGES(name=self.name, first=changed[0], again=changed[1])]
+
+    def _changed(self) -> tuple[float, float] | None:
+        """The value at a point that was asked for early on, and the one there now, if they differ."""
+        if self._first is None:
+            return None
+        point, like, gradient, value = self._first
+        failures, first_error = self.num_failures, self.first_error
+        again = float(self.compute(point[None], like, gradient=gradient)[0, 0])
+        self.num_failures, self.first_error = failures, first_error
+        return None if np.isclose(value, again, rtol=SAME, atol=SAME) else (value, again)
 
 
 def said(error: BaseException) -> str:
