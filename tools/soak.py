@@ -123,7 +123,7 @@ class Soak:
         # Rather early than late: a run that goes on enters the later phases less often.
         count = math.ceil(max(self.usually_entered[phase], 1) ** self.rng.random())
         later = self.rng.choice([0.0, self.rng.uniform(0, 0.01)])
-        end += 4 * self.usual_seconds
+        end += self.usual_seconds
 
         def is_time() -> bool:
             if self.phases.entered[phase] < count and time.monotonic() < end:

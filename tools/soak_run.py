@@ -25,7 +25,7 @@ with mock.patch("jax.numpy.log", np.log):  # BlackJAX computes the default value
 import pseudo_extended as pe
 from pseudo_extended.run import resume, sample, stored
 
-DRAWS, WARMUP, CHAINS = 4_000, 2_000, 3
+DRAWS, WARMUP, CHAINS = 1_800, 600, 2
 SEEDS = (7, 8)
 """Of two runs of one shape: files of one are put among those of the other."""
 DONE, WRONG, RAW = 0, 3, 4
