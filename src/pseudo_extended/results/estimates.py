@@ -22,6 +22,10 @@ Values = Float[np.ndarray, "chain draw particle *entry"]
 Weights = Float[np.ndarray, "chain draw particle"]
 
 
+UNBOUNDED = np.errstate(over="ignore", invalid="ignore")
+"""Squares of draws without bound overflow; a warning of the result tells of such draws, and NumPy need not."""
+
+
 class Estimate(NamedTuple):
     """A number, or an array or pytree of them, with its Monte Carlo error."""
 
@@ -55,6 +59,7 @@ def contributions(values: Values, weights: Weights) -> Float[np.ndarray, "chain 
     return series / scale + value * (1 - total / scale)
 
 
+@UNBOUNDED
 def mean(values: Values, weights: Weights) -> Estimate:
     """E[f]."""
     value, error = mean_value(values, weights), standard_error(contributions(values, weights))
@@ -66,11 +71,13 @@ def mean(values: Values, weights: Weights) -> Estimate:
         return Estimate(value, error, variance_of_f / error**2)
 
 
+@UNBOUNDED
 def variance(values: Values, weights: Weights) -> Estimate:
     """Var[f]: the mean of the squared distance to the estimated mean, whose own error is of second order."""
     return mean((values - mean_value(values, weights)) ** 2, weights)
 
 
+@UNBOUNDED
 def covariance(values: Float[np.ndarray, "chain draw particle d"], weights: Weights) -> Estimate:
     """Cov[f, g] for all pairs of entries."""
     centred = values - mean_value(values, weights)
