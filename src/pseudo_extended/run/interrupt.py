@@ -12,11 +12,15 @@ from typing import Any
 class Interruptions:
     """While it is entered, counts Ctrl-C; the third of them is raised at once, whatever the loop does.
 
+    When the draws are made, one more is counted and no more, so that it does not lose what took hours.
+
     SIGTERM, with which batch systems announce that they will kill, counts once, however often it is sent.
     """
 
     def __init__(self) -> None:
         self.count = 0
+        self.most = 2
+        """Of Ctrl-C that are only counted."""
         self.terminated = False
         """Whether SIGTERM came."""
         self._before: dict[int, Any] = {}
@@ -29,6 +33,10 @@ class Interruptions:
                     self._before[number] = signal.signal(number, self._handle)
         return self
 
+    def draws_are_made(self) -> None:
+        """From now on there is little left to wait for, and a second Ctrl-C is raised."""
+        self.most = self.count + 1
+
     def __exit__(self, *_: object) -> None:
         while self._before:
             signal.signal(*self._before.popitem())
@@ -39,5 +47,5 @@ class Interruptions:
             self.count, self.terminated = max(self.count, 1), True
             return
         self.count += 1
-        if self.count > 2:
+        if self.count > self.most:
             raise KeyboardInterrupt

@@ -12,6 +12,7 @@ from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.run.advance import Work
 from pseudo_extended.run.cluster import Cluster
 from pseudo_extended.run.control import Control
+from pseudo_extended.run.interrupt import Interruptions
 from pseudo_extended.run.lanes import Lane, make_lanes
 from pseudo_extended.run.loop import Ending, Loop, Plan
 from pseudo_extended.run.outcome import (
@@ -62,15 +63,23 @@ def _carry_out(job: Job, control: Control) -> Result:
             return result(Ending(StopReason.RUNNING, most))
 
         control.inspect = inspect
-        ended = _run(job, workers, lanes, recorder, report, control, inspect)
-        if not recorder.num_draws:
-            raise explain_no_draws(job, ended.stopped)
-        if ended.stopped is StopReason.TERMINATED and job.store is not None:
-            report.note(f"terminated: store {str(job.store.root)!r} has {recorder.num_draws} draws of each chain")
-            raise SystemExit(TERMINATED)
-        return result(ended)
+        with Interruptions() as interruptions:
+            ended = _run(job, workers, lanes, recorder, report, control, inspect, interruptions)
+            if not recorder.num_draws:
+                raise explain_no_draws(job, ended.stopped)
+            _end_if_terminated(job, recorder, interruptions, report)
+            made = result(ended)
+            _end_if_terminated(job, recorder, interruptions, report)
+        return made
     finally:
         report.close()
+
+
+def _end_if_terminated(job: Job, recorder: Recorder, interruptions: Interruptions, report: Reporter) -> None:
+    """End the process after SIGTERM, if everything is in a store."""
+    if interruptions.terminated and job.store is not None:
+        report.note(f"terminated: store {str(job.store.root)!r} has {recorder.num_draws} draws of each chain")
+        raise SystemExit(TERMINATED)
 
 
 def _recorder(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Recorder:
@@ -108,6 +117,7 @@ def _run(
     report: Reporter,
     control: Control,
     inspect: Callable[..., Result],
+    interruptions: Interruptions,
 ) -> Ending:
     """The loop, with what there is written down whatever ends it."""
     if workers is None:
@@ -117,7 +127,7 @@ def _run(
     is_enough = None if job.rule is None else partial(_is_enough, job.rule, inspect)
     plan = Plan(draws.num_warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
     try:
-        ended = Loop(workers, lanes, plan, recorder).run(report, control, inspect)
+        ended = Loop(workers, lanes, plan, recorder, interruptions).run(report, control, inspect)
     except BaseException:
         workers.close()
         with contextlib.suppress(OSError):  # on a disk that is full, there is nothing more to write

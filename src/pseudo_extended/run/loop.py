@@ -63,8 +63,11 @@ class Loop:
     leaves chains of about equal length.
     """
 
-    def __init__(self, workers: Workers, lanes: list[Lane], plan: Plan, recorder: Recorder):
+    def __init__(
+        self, workers: Workers, lanes: list[Lane], plan: Plan, recorder: Recorder, interruptions: Interruptions
+    ):
         self.workers, self.lanes, self.plan, self.recorder = workers, lanes, plan, recorder
+        self.interruptions = interruptions
         self.total = plan.num_warmup + plan.num_draws
         self.divergences = 0
         self.stopped: StopReason | None = None
@@ -78,26 +81,26 @@ class Loop:
         self.marks = [(self.began, self._all_done)]
         waiting = [lane for lane in self.lanes if lane.done < self.total]
         self._ask_milestones()
-        with Interruptions() as interruptions:
-            while waiting or self.running:
-                self._ask_to_stop(control, interruptions, report)
-                self._submit(waiting, control)
-                if self.stopped is not None and not self.running:
-                    break
-                if not self.running:  # paused
-                    self.recorder.commit(self.lanes, force=True)
-                    control.wait(0.2)
-                    continue
-                finished = wait(self.running, timeout=0.2, return_when=FIRST_COMPLETED).done
-                for future in finished:
-                    lane, record = self._take(future)
-                    if lane.done < self.total:
-                        waiting.append(lane)
-                    self._submit(waiting, control)  # before anything is written: that goes on beside the next task
-                    self.recorder.add(lane, record)
-                if finished:
-                    self._tell(report, control, inspect)
-                self.recorder.commit(self.lanes)
+        while waiting or self.running:
+            self._ask_to_stop(control, report)
+            self._submit(waiting, control)
+            if self.stopped is not None and not self.running:
+                break
+            if not self.running:  # paused
+                self.recorder.commit(self.lanes, force=True)
+                control.wait(0.2)
+                continue
+            finished = wait(self.running, timeout=0.2, return_when=FIRST_COMPLETED).done
+            for future in finished:
+                lane, record = self._take(future)
+                if lane.done < self.total:
+                    waiting.append(lane)
+                self._submit(waiting, control)  # before anything is written: that goes on beside the next task
+                self.recorder.add(lane, record)
+            if finished:
+                self._tell(report, control, inspect)
+            self.recorder.commit(self.lanes)
+        self.interruptions.draws_are_made()
         return Ending(self.stopped, self.milestone if self.stopped is StopReason.ENOUGH else None)
 
     def _submit(self, waiting: list[Lane], control: Control) -> None:
@@ -159,7 +162,8 @@ class Loop:
             else:
                 self.milestone = next(self.ahead, None)
 
-    def _ask_to_stop(self, control: Control, interruptions: Interruptions, report: Reporter) -> None:
+    def _ask_to_stop(self, control: Control, report: Reporter) -> None:
+        interruptions = self.interruptions
         if interruptions.count > 1:
             raise KeyboardInterrupt
         if self.stopped is None:
