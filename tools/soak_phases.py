@@ -25,6 +25,27 @@ PHASES = (
 )
 
 
+def kind_of(path: Path, *_: Any, **__: Any) -> str:
+    """The phase in which a file is written."""
+    return "writing a file: " + next((kind for start, kind in FILES.items() if path.name.startswith(start)), "other")
+
+
+PLACES: tuple[tuple[Any, str, str | Callable[..., str]], ...] = (
+    (sample, "check_densities", "checking"),
+    (Store, "lock", "opening"),
+    (job, "prepare", "preparing"),
+    (job, "_workers", "compiling"),
+    (job, "build_result", "summary"),
+    (Stored, "restore", "restoring"),
+    (Stored, "finish", "finishing"),
+    (LaneProgram, "advance", lambda program, lane, segment: "warm-up" if segment.warming else "draws"),
+    *((module, "replace_file", kind_of) for module in (files, arrays, lock, manifest)),
+    (os, "fsync", "fsync"),
+    (Path, "replace", "rename"),
+)
+"""Where each phase begins and ends: a class or module, a name in it, and the phase."""
+
+
 class Phases:
     """Counts for each phase how often a victim has entered it, and how many of its threads are in it now."""
 
@@ -53,22 +74,10 @@ class Phases:
 
     def watch(self) -> None:
         """In the victim: report from now on."""
-        sample.check_densities = self._reporting(sample.check_densities, "checking")
+        for place, name, phase in PLACES:
+            setattr(place, name, self._reporting(getattr(place, name), phase))
         for name in ("create", "open"):
             setattr(Store, name, staticmethod(self._reporting(getattr(Store, name), "opening")))
-        Store.lock = self._reporting(Store.lock, "opening")
-        job.prepare = self._reporting(job.prepare, "preparing")
-        job._workers = self._reporting(job._workers, "compiling")
-        job.build_result = self._reporting(job.build_result, "summary")
-        Stored.restore = self._reporting(Stored.restore, "restoring")
-        Stored.finish = self._reporting(Stored.finish, "finishing")
-        LaneProgram.advance = self._reporting(
-            LaneProgram.advance, lambda program, lane, segment: "warm-up" if segment.warming else "draws"
-        )
-        for module in (files, arrays, lock, manifest):
-            module.replace_file = self._reporting(module.replace_file, lambda path, *_, **__: kind_of(path))
-        os.fsync = self._reporting(os.fsync, "fsync")
-        Path.replace = self._reporting(Path.replace, "rename")
 
     def _reporting(self, function: Callable[..., Any], phase: str | Callable[..., str]) -> Any:
         @functools.wraps(function)
@@ -89,8 +98,3 @@ class Phases:
         finally:
             with self._lock:
                 self._inside[number] -= 1
-
-
-def kind_of(path: Path) -> str:
-    """The phase in which a file is written."""
-    return "writing a file: " + next((kind for start, kind in FILES.items() if path.name.startswith(start)), "other")

@@ -58,6 +58,7 @@ FACTS = {
     "percent": 12.0, "draws": 100, "rate": 0.1, "r_hat": 1.2, "ess": 10.0, "beta": 0.5, "mass": 0.1,
     "distance": 1e7, "effective": 1.0, "low": -2.0, "high": -1.0, "within": 0.1, "error": 0.2, "unseen": 0.1,
     "bound": 0.2, "sigmas": 6.0, "wanted": 1e4, "share": 0.2, "chain": 0, "mode": 1, "first": 0, "second": 1,
+    "again": 0.5, "value": 1e30,
 }  # fmt: skip
 
 
