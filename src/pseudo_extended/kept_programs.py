@@ -109,7 +109,7 @@ def _default_directory() -> Path:
 
 
 def _is_private(found: os.stat_result) -> bool:
-    """Of this user, and nobody else may write to it or read it; Windows keeps a user's directories apart itself."""
+    """Whether a directory is this user's and nobody else may read or write it; Windows keeps users apart itself."""
     return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
 
 

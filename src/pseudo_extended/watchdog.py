@@ -59,7 +59,7 @@ class Watch:
         self._rest()
 
     def look(self) -> None:
-        """To be called now and then."""
+        """Look whether anything has moved; call it now and then."""
         now, used = time.monotonic(), time.process_time()
         if used - self.used > IDLE * self.patience:
             self._rest()

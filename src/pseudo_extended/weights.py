@@ -79,7 +79,7 @@ def draw_index(weight: Float[np.ndarray, "... particle"], uniform: Float[np.ndar
 
 
 def draw_rows(weight: Float[np.ndarray, "chain draw"], rng: np.random.Generator) -> Int[np.ndarray, "chain draw"]:
-    """As many draws of each chain as it has, in order, each as often as its weight within the chain asks for.
+    """Choose as many draws of each chain as it has, in order, each as often as its weight within the chain asks for.
 
     Systematic resampling: a draw with n times the mean weight comes n times, up to one.
 

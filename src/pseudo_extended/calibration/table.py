@@ -26,7 +26,7 @@ class Calibration:
     """Of each simulation: the smallest effective sample size, and the codes of its warnings."""
 
     def table(self) -> pd.DataFrame:
-        """For each quantity the mean rank, as a share, and p-values that its ranks are uniform.
+        """Tabulate for each quantity the mean rank, as a share, and p-values that its ranks are uniform.
 
         `p_ecdf` is of the largest distance between the distribution of the ranks and the uniform one, which sees a
         shift and a wrong width; `p_bins` is Pearson's chi-squared test of a histogram.

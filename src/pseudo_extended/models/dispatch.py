@@ -66,7 +66,7 @@ def _is_pymc(model: Any, init: Any) -> bool:
 
 
 def _is_stan(model: Any, init: Any) -> bool:
-    """By its documented calls: BridgeStan's model, or the one that `stan.build` returns."""
+    """Whether a model has the calls that BridgeStan or `stan.build` documents."""
     del init
     bridge = callable(getattr(model, "log_density_gradient", None)) and callable(
         getattr(model, "param_constrain", None)

@@ -284,7 +284,7 @@ def _facts(
 
 
 def _middle(bound: _Bound, sites: _Sites) -> PyTree:
-    """Where an improper prior is no help: around zero on the unconstrained space, as NumPyro itself starts."""
+    """The middle of a bound: a start around zero on the unconstrained space, where no prior can be drawn from."""
     return {name: np.zeros(np.shape(bound.library.to_unconstrained(site))) for name, site in sites.latent.items()}
 
 

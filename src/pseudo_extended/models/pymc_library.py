@@ -41,7 +41,7 @@ class PymcLibrary:
         return [rv if way is None else way.forward(rv, *rv.owner.inputs) for rv, way in pairs]
 
     def way_back(self, model: Any) -> Callable[..., Sequence[Any]]:
-        """From values of the free variables in the model's own space to the unconstrained one."""
+        """Return the map from the free variables in the model's own space to the unconstrained one."""
         given = {rv: rv.type() for rv in model.free_RVs}
         outputs = self.replace.clone_replace(self.forward(model, model.free_RVs), replace=given)
         return self.in_jax(list(given.values()), outputs)
@@ -71,7 +71,7 @@ class PymcLibrary:
         return self.pymc.pytensorf.compile(list(inputs), list(outputs), on_unused_input="ignore")
 
     def observed_data(self, model: Any) -> dict[str, np.ndarray]:
-        """By the names of the observed variables."""
+        """Return the data by the names of the observed variables."""
         return {name: np.asarray(data) for name, data in self.arviz_module.find_observations(model).items()}
 
     def constant_data(self, model: Any) -> dict[str, np.ndarray]:

@@ -42,7 +42,7 @@ class StanEngine(ABC):
 
     @abstractmethod
     def log_density(self, theta: Float[np.ndarray, " d"]) -> float:
-        """With the Jacobians of the constraints."""
+        """The log density, with the Jacobians of the constraints."""
 
     @abstractmethod
     def log_density_gradient(self, theta: Float[np.ndarray, " d"]) -> tuple[float, Float[np.ndarray, " d"]]:
@@ -54,7 +54,7 @@ class StanEngine(ABC):
 
     @abstractmethod
     def unconstrain(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " d"]:
-        """From the parameters by name."""
+        """Map parameters by name to the unconstrained vector."""
 
 
 class PystanEngine(StanEngine):
@@ -81,7 +81,7 @@ class PystanEngine(StanEngine):
         self.is_random = any(name.endswith("_rng") for name in called) or "_rng(" in re.sub(r"\s", "", program)
 
     def log_density(self, theta: Float[np.ndarray, " d"]) -> float:
-        """One call."""
+        """Evaluate the model in one call."""
         return self.module.log_prob(self.data, theta.tolist(), True)
 
     def log_density_gradient(self, theta: Float[np.ndarray, " d"]) -> tuple[float, Float[np.ndarray, " d"]]:
@@ -91,7 +91,7 @@ class PystanEngine(StanEngine):
         return value, np.asarray(self.module.log_prob_grad(self.data, flat, True))
 
     def constrain(self, theta: Float[np.ndarray, " d"]) -> Float[np.ndarray, " names"]:
-        """By the module, or if anything in it is random by Stan's service of one draw at fixed parameters."""
+        """Constrain by the module, or by Stan's service of one draw at fixed parameters if anything is random."""
         if not self.is_random:
             return np.asarray(self.module.write_array(self.data, theta.tolist(), True, True))
         parameters = np.asarray(self.module.write_array(self.data, theta.tolist(), False, False))
@@ -102,7 +102,7 @@ class PystanEngine(StanEngine):
         return np.array([run.draws[name][0] for name in self.names])
 
     def unconstrain(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " d"]:
-        """By the module."""
+        """Unconstrain by the module that httpstan built."""
         given = {name: np.asarray(value).tolist() for name, value in values.items()}
         return np.asarray(self.module.transform_inits(self.data, given))
 
@@ -137,17 +137,17 @@ class BridgestanEngine(StanEngine):
         return self.log_density_gradient(theta)[0]
 
     def log_density_gradient(self, theta: Float[np.ndarray, " d"]) -> tuple[float, Float[np.ndarray, " d"]]:
-        """One call."""
+        """Evaluate density and gradient in one call."""
         value, gradient = self.model.log_density_gradient(np.ascontiguousarray(theta), propto=False, jacobian=True)
         return float(value), np.array(gradient)
 
     def constrain(self, theta: Float[np.ndarray, " d"]) -> Float[np.ndarray, " names"]:
-        """With a generator of its own for each point."""
+        """Constrain with a random generator of its own for each point."""
         rng = self.model.new_rng(seed_of(theta))
         return self.model.param_constrain(np.ascontiguousarray(theta), include_tp=True, include_gq=True, rng=rng)
 
     def unconstrain(self, values: Mapping[str, np.ndarray]) -> Float[np.ndarray, " d"]:
-        """From JSON, as Stan reads it."""
+        """Unconstrain values given as JSON, as Stan reads it."""
         given = {name: np.asarray(value).tolist() for name, value in values.items()}
         return self.model.param_unconstrain_json(json.dumps(given))
 

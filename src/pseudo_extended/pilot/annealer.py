@@ -40,7 +40,7 @@ class Preparation(NamedTuple):
 
 
 class Pilot(NamedTuple):
-    """One base, annealed."""
+    """A base, and what annealing the target from it showed."""
 
     name: str
     base: LearnedBase | None
@@ -76,7 +76,7 @@ class Pilot(NamedTuple):
         return np.asarray(self.annealed.population.position)
 
     def says(self) -> str:
-        """In words."""
+        """Describe the pass in a line for the notes."""
         reached = "" if bool(self.annealed.finished) else ", which did not reach the target"
         text = f"{self.name}: path of length {self.length:.1f}{reached}"
         if float(self.annealed.covered) == 0:
@@ -86,7 +86,7 @@ class Pilot(NamedTuple):
         return f"{text}, log Z {self.log_z:.2f} ± {self.error:.2f}"
 
     def report(self) -> CandidateReport:
-        """For the record."""
+        """Return the entry for the pilot's report."""
         finished, evaluations = bool(self.annealed.finished), int(self.annealed.num_evaluations)
         return CandidateReport(self.name, self.length, self.log_z, self.error, finished, evaluations)
 

@@ -31,7 +31,7 @@ FIRST_DIFFERENCE = 1e-5
 
 
 class Ascents(NamedTuple):
-    """Where ascents ended, and what is known of those places."""
+    """The ends of ascents, with what is known of those places."""
 
     x: Float[np.ndarray, "start d"]
     log_density: Float[np.ndarray, " start"]
@@ -69,7 +69,7 @@ class _Climbers(NamedTuple):
         return _Climbers(*(column[which] for column in self))
 
     def and_more(self, others: "_Climbers") -> "_Climbers":
-        """These lanes and others."""
+        """Join these lanes with others."""
         return _Climbers(*(np.concatenate(columns) for columns in zip(self, others, strict=True)))
 
 

@@ -1,4 +1,4 @@
-"""Which of the annealed bases the chains start from.
+"""The choice of the annealed base from which the chains start.
 
 The evidence that each base finds tells whether it missed something; among those that did not, the shortest path wins.
 """
@@ -47,7 +47,7 @@ def is_settled(pilot: Pilot) -> bool:
 
 
 def fair(candidates: list[Pilot]) -> list[Pilot]:
-    """Those that reached the target and missed nothing: whose evidence is not below the highest.
+    """Return the pilots that reached the target and missed nothing: their evidence is not below the highest.
 
     Strict, because half of the mass missed is a difference of log 2, and a longer path costs less than a mode.
     """

@@ -54,7 +54,7 @@ class Density:
 
     @property
     def job(self) -> Job:
-        """To be compiled as its program."""
+        """The job to compile as the program of the density."""
         quick = self.dim <= QUICK_UP_TO
         return Job(self._evaluate, (np.zeros((self.capacity, self.dim)), 0), quick=quick, name="the density")
 

@@ -1,4 +1,4 @@
-"""Which ends of ascents are places of their own."""
+"""Ends of ascents sorted into distinct places."""
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -11,7 +11,7 @@ CLOSE = 1e-2
 def distinct(
     x: Float[np.ndarray, "end d"], log_density: Float[np.ndarray, " end"], wanted: int
 ) -> tuple[Int[np.ndarray, " kept"], Int[np.ndarray, " kept"]]:
-    """Which ends of ascents near the top are places of their own, the highest first, and how many ended at each.
+    """Find the distinct places among ends near the top, the highest first, and count how many ended at each.
 
     Two ends are one place when they are closer than a hundredth of the spread: ascents end where the next step gains
     nothing, not at the last digit. If that makes more places than `wanted`, three hundredths; but not more, because a
@@ -33,7 +33,7 @@ def near_top(dim: int) -> float:
 
 
 def _places(x: np.ndarray, order: np.ndarray, unit: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """In that order; an end is of the first place that it is close to."""
+    """Assign ends in the given order, each to the first place that it is close to."""
     scaled = x[order] / unit
     tree = KDTree(scaled)
     left = np.ones(len(order), bool)

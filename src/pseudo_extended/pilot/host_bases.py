@@ -31,7 +31,7 @@ class HostBase(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, number: int) -> Points:
-        """Independent draws."""
+        """Draw points independently from the base."""
 
 
 def host_base(target: Target) -> HostBase:
@@ -51,11 +51,11 @@ class Flat(HostBase):
     can_sample = False
 
     def __call__(self, points: Points) -> Values:
-        """Nothing."""
+        """Return zeros: there is no base."""
         return np.zeros(len(points)), np.zeros_like(points)
 
     def draw(self, rng: np.random.Generator, number: int) -> Points:
-        """It has none."""
+        """Raise an error: there is nothing to draw from."""
         raise ValueError("there is no base to draw from.")
 
 
@@ -66,7 +66,7 @@ class Mixture(HostBase):
         self.base = base
 
     def __call__(self, points: Points) -> Values:
-        """By the shares of the components."""
+        """Evaluate the mixture, with gradients by the shares of its components."""
         base, size = self.base, len(points)
         away = points - base.centre
         whitened = away @ base.whiteners if base.is_dense else away[:, None] * base.whiteners
@@ -92,7 +92,7 @@ class Shells(HostBase):
         self.base = base
 
     def __call__(self, points: Points) -> Values:
-        """By the shares of the copies."""
+        """Evaluate the base, with gradients by the shares of its copies."""
         base = self.base
         away, dense = points - base.mean, base.whitener.ndim == 2
         white = away @ base.whitener.T if dense else away * base.whitener
@@ -121,11 +121,11 @@ class Compiled(HostBase):
             self.density.compile()
 
     def __call__(self, points: Points) -> Values:
-        """By the program."""
+        """Evaluate the base by its compiled program."""
         return self.density(points)
 
     def draw(self, rng: np.random.Generator, number: int) -> Points:
-        """By the user's sampler, with keys of JAX."""
+        """Draw by the user's sampler, with keys of JAX."""
         key = jax.random.key(int(rng.integers(2**63)), impl="threefry2x32")
 
         def draws(key: Array) -> Array:
@@ -142,7 +142,7 @@ class _OfBase:
         self.target, self.dim = target, target.dim
 
     def log_target(self, u: Float[Array, " d"]) -> Float[Array, ""]:
-        """log γ0 alone."""
+        """Return log γ0 alone, without the target."""
         position, log_det = self.target.constrain_with_log_det(u)
         assert self.target.base is not None
         return jnp.asarray(self.target.base.log_density(u, position, log_det), float).reshape(())

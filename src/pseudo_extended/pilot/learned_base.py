@@ -81,7 +81,7 @@ def claimed(base: NormalMixture, points: Float[np.ndarray, "point d"]) -> float:
 
 
 def mixed(one: LearnedBase, other: LearnedBase) -> NormalMixture:
-    """Half of each."""
+    """Return the mixture of two bases in equal shares."""
     first, second = as_mixture(one), as_mixture(other)
     return NormalMixture(
         np.concatenate([first.means, second.means]),

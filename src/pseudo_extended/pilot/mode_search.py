@@ -103,7 +103,7 @@ class ModeSearch:
 
     @property
     def jobs(self) -> list[Job]:
-        """To be compiled as its programs."""
+        """The jobs to compile as the programs of the search."""
         return [self.density.job]
 
     @property

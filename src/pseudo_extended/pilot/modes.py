@@ -72,7 +72,7 @@ class Modes(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Where ascents ended; see `Ascents`."""
+    """The ends of ascents, as `Ascents` gives them."""
 
     x: Float[np.ndarray, "end d"]
     log_density: Float[np.ndarray, " end"]
@@ -82,11 +82,11 @@ class Ends(NamedTuple):
     num_evaluations: Int[np.ndarray, " end"]
 
     def take(self, which: np.ndarray | slice) -> "Ends":
-        """Some of them."""
+        """Return some of the ends, by index."""
         return Ends(*(column[which] for column in self))
 
     def followed_by(self, others: "Ends") -> "Ends":
-        """These and others."""
+        """Join these ends with others."""
         return Ends(*(np.concatenate(columns) for columns in zip(self, others, strict=True)))
 
     @property
@@ -96,7 +96,7 @@ class Ends(NamedTuple):
 
 
 def no_ends(dim: int) -> Ends:
-    """Of no ascent."""
+    """Return the ends of no ascent."""
     places, numbers = np.zeros((0, dim)), np.zeros(0)
     return Ends(places, numbers, places, numbers, places, np.zeros(0, int))
 

@@ -49,7 +49,7 @@ class Neighbourhood(NamedTuple):
 
     @classmethod
     def of(cls, covariance: np.ndarray, whitener: np.ndarray) -> "Neighbourhood":
-        """With its volume."""
+        """Make a neighbourhood from a covariance, with its volume."""
         dense = covariance.ndim == 2
         log_determinant = np.linalg.slogdet(covariance)[1] if dense else np.sum(np.log(covariance))
         return cls(covariance, whitener, float(0.5 * (log_determinant + len(covariance) * np.log(2 * np.pi))))
@@ -117,7 +117,7 @@ def _both_sides(
     gradient: Float[np.ndarray, " d"],
     curvature: Float[np.ndarray, " d"],
 ) -> _Sides:
-    """With steps over which the density falls a little, looked for by their drop."""
+    """Difference both sides, with steps over which the density falls by a given small amount."""
     dim = len(x)
     size = 1 + np.abs(x)
     step = np.where(curvature > 0, np.sqrt(2 * DROP / np.where(curvature > 0, curvature, 1.0)), 1e-2 * size)

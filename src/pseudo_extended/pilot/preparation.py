@@ -34,7 +34,7 @@ NO_MODE_SCALE = 3.0
 
 
 class PreparedPath(NamedTuple):
-    """The winner."""
+    """The base that was chosen, and the path from it to the target."""
 
     base: LearnedBase | None
     annealed: Annealed

@@ -61,7 +61,7 @@ def log_ratios(target: Target, key: Key[Array, ""]) -> tuple[Float[Array, " draw
 
 
 def prior_mass(at_prior: Any, at_normal: Any) -> PriorMass:
-    """By the bridge, in batches whose spread is its error.
+    """Estimate the mass by a bridge, in batches whose spread gives its error.
 
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.logistic(size=512), 2 * rng.normal(size=512)

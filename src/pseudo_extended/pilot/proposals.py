@@ -14,7 +14,7 @@ MAX_LABELS = 20
 
 
 class Proposals:
-    """Where ascents may start, out of what is known of a target."""
+    """Starting points for ascents, made from what is known of a target."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class Proposals:
         self.labelled = labelled(target)
 
     def first(self, number: int) -> Float[np.ndarray, "start d"]:
-        """At any scale from 0.1 to 100 around the starts, half of them from the base if it can be drawn from."""
+        """Propose points at scales from 0.1 to 100 around the starts, half of them drawn from a base that allows it."""
         points = self.within_bounds(self._around(self.x, 10 ** self.rng.uniform(-1, 2, size=(number, 1))))
         if self.draw is not None:
             keys = jax.random.split(self.key, number // 2)
@@ -121,7 +121,7 @@ class Proposals:
         return points
 
     def some_of(self, points: Float[np.ndarray, "point d"], number: int) -> Float[np.ndarray, "start d"]:
-        """At random, none twice."""
+        """Choose points at random, none of them twice."""
         return points[self.rng.permutation(len(points))[:number]]
 
     def _mirrored(self, found: Float[np.ndarray, "mode d"], number: int) -> Float[np.ndarray, "start d"]:
@@ -147,7 +147,7 @@ class Proposals:
 
 
 def two_sided(target: Target) -> Bool[np.ndarray, " d"]:
-    """Which coordinates of the unconstrained vector have a lower and an upper bound."""
+    """Find the coordinates of the unconstrained vector that have both a lower and an upper bound."""
     parts = [
         np.zeros(parameter.size, bool) if bounds is None else np.isfinite(bounds.lower) & np.isfinite(bounds.upper)
         for parameter, bounds in zip(target.parameters, target.bounds, strict=True)
@@ -156,7 +156,7 @@ def two_sided(target: Target) -> Bool[np.ndarray, " d"]:
 
 
 def labelled(target: Target) -> list[Int[np.ndarray, "label place"]]:
-    """For each length of a first axis that parameters have: the coordinates of each label, in all of them."""
+    """Group coordinates by label, for each length that the first axis of parameters has."""
     found: dict[int, list[np.ndarray]] = {}
     first = 0
     for parameter in target.parameters:

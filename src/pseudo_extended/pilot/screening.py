@@ -1,4 +1,4 @@
-"""Where the modes that are known do not explain the density: starts for ascents that may end in others.
+"""Starts for ascents at places where the known modes do not explain the density.
 
 An ascent from a random start finds a mode as often as the start is in its basin. A narrow mode beside wide ones has a
 small basin, less than a thousandth of the space between them in five dimensions already. But an ascent costs some fifty

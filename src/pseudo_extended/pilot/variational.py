@@ -35,7 +35,7 @@ class NormalFit(NamedTuple):
 
 
 class MeanField(NamedTuple):
-    """A diagonal normal."""
+    """A normal with a diagonal covariance."""
 
     mean: Float[Array, "*start d"]
     log_scale: Float[Array, "*start d"]

@@ -27,7 +27,7 @@ class Planted(NamedTuple):
     """Its log density at the mean."""
 
     def log_density(self, u: Float[Array, " d"]) -> Float[Array, ""]:
-        """Of the planted part alone."""
+        """The log density of the planted part alone."""
         return jnp.asarray(self.log_height) - 0.5 * jnp.sum((self.whitener @ (u - self.mean)) ** 2)
 
     def distances(self, x: Float[np.ndarray, "*point d"]) -> Float[np.ndarray, "*point"]:

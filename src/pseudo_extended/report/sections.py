@@ -119,7 +119,7 @@ def _shown(column: Any, value: Any) -> str:
 
 
 def modes_section(result: "Result", modes: Modes | None) -> str:
-    """Which modes there are, and what they weigh."""
+    """List the modes and their masses."""
     if modes is None:
         return "<p>Modes were not looked for: that needs the target's density.</p>"
     missed = "".join(

@@ -67,7 +67,7 @@ class Agreement(NamedTuple):
         return pd.DataFrame(columns, index=[*(f"pilot {i}" for i in range(len(self.mass))), "standard errors apart"])
 
     def line(self) -> str:
-        """In a line."""
+        """Describe the agreement in a line."""
         said = []
         if self.log_evidence is not None:
             said.append(f"log evidences are {self.evidence_sigmas:.1f} standard errors apart")

@@ -1,4 +1,4 @@
-"""Which points of a sample belong to one mode: those between which no valley has to be crossed.
+"""Clusters of points by mode: two points belong to one mode if no valley lies between them.
 
 Every point is relaxed to a place further up in its mode. Places are nodes of a graph whose edges know the lowest height
 on the way between their ends, and clusters of nodes merge where the valley between them is shallow compared with the
@@ -188,7 +188,7 @@ def _bend_ways(graph: _Graph) -> None:
 
 
 def _closest_pairs(landscape: Landscape, x: Points, clusters: Labels) -> list[tuple[int, int]]:
-    """For each cluster of nodes the pairs of nodes that are closest to two other clusters."""
+    """Find for each cluster of nodes the pairs of nodes that are closest to two other clusters."""
     names = np.unique(clusters)
     distances = landscape.distances(x, x)
     pairs: dict[tuple[int, int], float] = {}

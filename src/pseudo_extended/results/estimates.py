@@ -61,7 +61,7 @@ def contributions(values: Values, weights: Weights) -> Float[np.ndarray, "chain 
 
 @UNBOUNDED
 def mean(values: Values, weights: Weights) -> Estimate:
-    """E[f]."""
+    """Estimate E[f] from weighted draws."""
     value, error = mean_value(values, weights), standard_error(contributions(values, weights))
     variance_of_f = mean_value((values - value) ** 2, weights)
     with np.errstate(divide="ignore", invalid="ignore"):

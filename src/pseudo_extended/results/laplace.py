@@ -18,7 +18,7 @@ MAX_PLACES = 64
 
 
 class Laplace(NamedTuple):
-    """Normals at peaks."""
+    """Normal approximations at several peaks."""
 
     log_mass: Float[np.ndarray, " mode"]
     """log of the mass of each; nan where the density is not curved downwards in every direction."""

@@ -92,7 +92,7 @@ class PredictiveComparison:
 
 
 def leave_one_out(result: "Result", var_names: str | list[str] | None = None) -> LeaveOneOut:
-    """Cross-validate; see `Result.loo`."""
+    """Cross-validate by leaving out each observation, as `Result.loo` describes."""
     thin, values = _pointwise(result, var_names)
     weights = result.weights[:, ::thin].ravel()
     kept = weights > NEGLIGIBLE * weights.max()

@@ -45,7 +45,7 @@ def find_missed(
     is_pilots: Bool[np.ndarray, " place"],
     min_mass: float,
 ) -> tuple[Missed, ...]:
-    """Of the places without draws, those whose modes should have some, the heaviest first.
+    """Find places without draws whose modes should have some, the heaviest first.
 
     `log_mass` is Laplace's for the modes that have draws. The mass of a place is told by theirs, and by the
     evidence where that is normalised: the smaller of the two, because bent modes hold more than Laplace says.

@@ -115,7 +115,7 @@ class Result:
 
     @property
     def num_chains(self) -> int:
-        """Chains."""
+        """The number of chains of the run."""
         return self.unconstrained.shape[0]
 
     @property
@@ -304,12 +304,12 @@ class Result:
         return known[id(modes)]
 
     def resample_index(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
-        """Which pseudo-sample stands for each draw, drawn by its weights."""
+        """Choose the pseudo-sample that stands for each draw, by its weights."""
         uniform = self._rng(seed).uniform(size=self.log_weights.shape[:-1])
         return draw_index(normalise(self.log_weights), uniform)
 
     def resample_draws(self, seed: int = 0) -> Int[np.ndarray, "chain draw"]:
-        """Which draws of each chain stand for it: all of them once, or by their importance where they have one."""
+        """Choose the draws that stand for each chain: all of them once, or by their importance where they have one."""
         if self.log_importance is None:
             return np.tile(np.arange(self.num_draws), (self.num_chains, 1))
         largest = self.log_importance.max(axis=1, keepdims=True)
@@ -447,12 +447,12 @@ class Result:
 
     @cached_property
     def _modes(self) -> dict[tuple[float, float], Modes]:
-        """Those that were looked for, by the arguments of `modes`."""
+        """The modes that were looked for, by the arguments of `modes`."""
         return {}
 
     @cached_property
     def _agreements(self) -> dict[int, Agreement | None]:
-        """Of pilots, by the modes on whose masses they may agree, which `_modes` keeps."""
+        """The agreements of pilots, by the modes on whose masses they may agree, which `_modes` keeps."""
         return {}
 
     def _rng(self, seed: int) -> np.random.Generator:

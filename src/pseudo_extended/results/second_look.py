@@ -52,7 +52,7 @@ class GoodTuring(NamedTuple):
 
     @classmethod
     def of(cls, hits: Int[np.ndarray, " mode"]) -> "GoodTuring":
-        """From the number of ascents that ended in each mode."""
+        """Estimate from the number of ascents that ended in each mode."""
         number, once, twice = int(np.sum(hits)), int(np.sum(hits == 1)), int(np.sum(hits == 2))
         if number == 0:
             return cls(0, 0, 1.0, 1.0)
@@ -62,7 +62,7 @@ class GoodTuring(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Where ascents have ended, each place once."""
+    """The places where ascents have ended, each once."""
 
     x: Points
     hits: Int[np.ndarray, " place"]
@@ -96,7 +96,7 @@ def wide_starts(result: "Result", landscape: Landscape, number: int) -> Points:
 
 
 def look_again(result: "Result", landscape: Landscape) -> Places:
-    """Where ascents from hot pseudo-samples, or wide around the draws, end; nowhere without a gradient."""
+    """Find where ascents from hot pseudo-samples, or from wide around the draws, end; nowhere without a gradient."""
     target = result.target
     nothing = Places(np.zeros((0, target.dim)), np.zeros(0, int))
     if not target.is_differentiable:

@@ -1,4 +1,4 @@
-"""Which coordinates a user means: names of parameters or coordinates, parts of names, or patterns."""
+"""Selection of coordinates by names of parameters or coordinates, parts of names, or patterns."""
 
 import re
 from collections.abc import Sequence

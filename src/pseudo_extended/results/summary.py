@@ -25,7 +25,7 @@ def summarise(
     hdi_prob: float | None,
     round_to: int | None,
 ) -> pd.DataFrame:
-    """See `Result.summary`."""
+    """Summarise a result in a table, as `Result.summary` describes."""
     chosen = select(result, var_names, filter_vars)
     values, weights = values_of(result, chosen), result.weights
     mean, variance = estimates.mean(values, weights), estimates.variance(values, weights)

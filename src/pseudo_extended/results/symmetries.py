@@ -136,7 +136,7 @@ def _with_signs(shapes: Shapes, i: int, j: int, order: Int[np.ndarray, " d"], si
 
 
 def _index_blocks(parameters: Sequence[Parameter]) -> Iterator[Int[np.ndarray, "index coordinate"]]:
-    """For every index that may be exchanged, the coordinates that go with each of its values.
+    """Find for every index that may be exchanged the coordinates that go with each of its values.
 
     An index is an axis of a length that all parameters with such an axis share, or, of one long vector, a part of it:
     (mu_1, mu_2, sigma_1, sigma_2) and (mu_1, sigma_1, mu_2, sigma_2) are both two components.

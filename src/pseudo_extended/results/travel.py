@@ -32,12 +32,12 @@ class Travel(NamedTuple):
 
     @property
     def switch_rate(self) -> float:
-        """Of all chains together."""
+        """The rate at which the index switches, over all chains."""
         return float(np.mean(self.switch_rates))
 
     @property
     def lowest_beta(self) -> float:
-        """Of all chains together."""
+        """The lowest β that any chain reached."""
         return float(np.min(self.lowest_betas))
 
 

@@ -28,7 +28,7 @@ class UsersDensity(NamedTuple):
 
 
 def density_of_users(result: "Result") -> UsersDensity | None:
-    """Of a model of another library, whose unconstrained space may hide a symmetry: a simplex is no row of alike parts.
+    """Return the density in the user's own space: the unconstrained one may hide a symmetry, as of a simplex.
 
     None for a target without a model, and for a model that shows its parameters by calling Python.
     """

@@ -34,7 +34,7 @@ class Keys(NamedTuple):
 
     @staticmethod
     def of(seed: int) -> "Keys":
-        """From the user's seed."""
+        """Derive all keys from the user's seed."""
         root = jax.random.key(seed, impl="threefry2x32")
         return Keys(*(jax.random.fold_in(root, i) for i in range(len(Keys._fields))))
 
@@ -93,7 +93,7 @@ class LaneProgram:
     @staticmethod
     @in_double_precision
     def compile(work: Work, devices: Sequence[Device | None] = (None,)) -> "list[LaneProgram]":
-        """For each device."""
+        """Compile the programs for each device."""
         programs = build_programs_on(
             devices, work.target, work.method, capacity=work.capacity, thin=work.thin, x=work.x
         )

@@ -45,13 +45,13 @@ class Cluster(Workers):
 
     @property
     def slots(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """As many as the workers have threads; a cluster may grow and shrink, so they are counted again and again."""
+        """The number of threads of all workers, counted again each time: a cluster may grow and shrink."""
         if time.monotonic() - self._asked > 1.0:
             self._slots, self._asked = max(sum(self.client.nthreads().values()), 1), time.monotonic()
         return self._slots
 
     def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[AdvancedLane]:
-        """On whichever worker is free."""
+        """Advance a lane on whichever worker is free."""
         del number
         chain = None if lane.chain is None else jax.tree.map(_portable, lane.chain)
         return self.executor.submit(_advance, self.payload, self.digest, lane._replace(chain=chain), segment)
@@ -94,7 +94,7 @@ def _hold(payload: bytes) -> bytes:
 
 
 def _advance(payload: bytes, digest: str, lane: LaneInput, segment: Segment) -> AdvancedLane:
-    """On a worker."""
+    """Advance a lane on a worker of the cluster."""
     advanced = _program(payload, digest).advance(lane, segment)
     chain: Chain = jax.tree.map(_portable, advanced.chain)
     return advanced._replace(chain=chain)

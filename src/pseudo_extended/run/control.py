@@ -30,7 +30,7 @@ class Control:
         self._going.clear()
 
     def unpause(self) -> None:
-        """Go on."""
+        """Let a paused run go on."""
         self._going.set()
 
     def abort(self) -> None:

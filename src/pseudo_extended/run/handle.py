@@ -23,12 +23,12 @@ class Run:
 
     @property
     def status(self) -> Status | None:
-        """Where it is; None before the first iteration."""
+        """The progress of the run; None before the first iteration."""
         return self._control.status
 
     @property
     def num_draws(self) -> int:
-        """That every chain has so far."""
+        """The number of draws that every chain has so far."""
         return self._control.num_draws
 
     @property
@@ -55,7 +55,7 @@ class Run:
         self._control.pause()
 
     def unpause(self) -> None:
-        """Go on."""
+        """Let a paused run go on."""
         self._control.unpause()
 
     def abort(self) -> Result:

@@ -10,7 +10,7 @@ from pseudo_extended.methods import Chain
 
 @dataclass(eq=False)
 class Lane:
-    """Where it is; the loop alone changes it."""
+    """A lane and how far it has come; only the loop changes it."""
 
     index: int
     numbers: np.ndarray

@@ -76,7 +76,7 @@ class Loop:
         self.running: dict[Future[AdvancedLane], tuple[Lane, Segment]] = {}
 
     def run(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> Ending:
-        """Until the end."""
+        """Advance all lanes until the end of the run."""
         self.began = time.monotonic()
         self.marks = [(self.began, self._all_done)]
         waiting = [lane for lane in self.lanes if lane.done < self.total]

@@ -25,7 +25,7 @@ TERMINATED = 128 + signal.SIGTERM
 
 
 def build_result(job: Job, ready: Ready, recorder: Recorder, ended: Ending, seconds: dict[str, float]) -> Result:
-    """Of the draws that every chain has."""
+    """Make the result from the draws that every chain has."""
     found = recorder.collect(ended.most)
     store = job.store
     room = () if job.room is None else (job.room,)
@@ -71,7 +71,7 @@ def _unmet(job: Job, result: Result, ended: Ending) -> list[Message]:
 
 
 def count_evaluations(ready: Ready, num_warmup: int, found: Collected) -> Evaluations:
-    """Of the whole run."""
+    """Count the evaluations of the whole run."""
     in_draws = int(np.sum(found.statistics["num_evaluations"])) * found.thinned
     return Evaluations(ready.num_evaluations, num_warmup, in_draws)
 

@@ -135,7 +135,7 @@ def _of_target(job: Job, x: Points) -> Points:
 
 
 def _store_start(job: Job, store: Store, x: Points) -> None:
-    """From here on the run can be resumed: the manifest comes last."""
+    """Store the start of the run, from which it can be resumed; the manifest comes last."""
     arrays: dict[str, np.ndarray] = {"x": x}
     target, method = job.target, encode(job.method, arrays, "method")
     example = encode(jax.tree.unflatten(target.treedef, list(target.example)), {}, "example")

@@ -35,7 +35,7 @@ class Record(NamedTuple):
 
 
 class ChunkInput(NamedTuple):
-    """Which iterations to run; the same for every chain of a vectorised program."""
+    """The iterations to run, the same for every chain of a vectorised program."""
 
     key: Key[Array, ""]
     first: Int[np.ndarray, ""]
@@ -209,6 +209,6 @@ def _draw(
 
 
 def _record(method: AbstractMethod, target: Target, chain: Chain, key: Key[Array, ""]) -> Record:
-    """For its shapes only."""
+    """Make a record for its shapes only."""
     stage = Stage(*(jnp.asarray(False) for _ in Stage._fields))
     return _draw(method, target, chain, key, 1, stage, jnp.asarray(False))[1]

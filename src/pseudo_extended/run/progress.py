@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 class Status(NamedTuple):
-    """Where a run is, summed over its chains."""
+    """The progress of a run, summed over its chains."""
 
     done: int
     total: int
@@ -23,7 +23,7 @@ class Status(NamedTuple):
 
     @property
     def seconds_left(self) -> float:
-        """At the present rate."""
+        """The seconds left at the present rate."""
         return (self.total - self.done) / self.rate if self.rate > 0 else float("inf")
 
     def describe(self) -> str:
@@ -54,7 +54,7 @@ class Reporter(ABC):
 
     @abstractmethod
     def show(self, status: Status) -> None:
-        """The newest status."""
+        """Show the newest status of the run."""
 
     @abstractmethod
     def close(self) -> None:
@@ -62,19 +62,19 @@ class Reporter(ABC):
 
 
 class Silent(Reporter):
-    """Shows nothing."""
+    """A reporter that shows nothing."""
 
     def say(self, text: str) -> None:
-        """Nothing."""
+        """Ignore what is going on."""
 
     def note(self, text: str) -> None:
-        """Nothing."""
+        """Ignore a note to the user."""
 
     def show(self, status: Status) -> None:
-        """Nothing."""
+        """Ignore the newest status."""
 
     def close(self) -> None:
-        """Nothing."""
+        """Do nothing: there is nothing to close."""
 
 
 class Lines(Reporter):
@@ -120,7 +120,7 @@ class Bar(Reporter):
         self.progress.start()
 
     def say(self, text: str) -> None:
-        """As the bar's title."""
+        """Show what is going on as the bar's title."""
         self.progress.update(self.task, description=text.split()[0])
 
     def note(self, text: str) -> None:
@@ -128,7 +128,7 @@ class Bar(Reporter):
         self.progress.console.print(f"pseudo-extended: {text}", highlight=False)
 
     def show(self, status: Status) -> None:
-        """Move the bar."""
+        """Move the bar to the newest status."""
         self.progress.update(
             self.task,
             description="warm-up" if status.warming else "sampling",
@@ -156,7 +156,7 @@ class Page(Reporter):
         self.handle: Any = self.display.display(self._page(), display_id=True)
 
     def say(self, text: str) -> None:
-        """As the line's text."""
+        """Show what is going on as the line's text."""
         self.text = text
         self._update()
 

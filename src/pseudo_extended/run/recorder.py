@@ -1,4 +1,4 @@
-"""Where the draws of a run go: into memory, or into a store."""
+"""Recorders: the draws of a run go into memory or into a store."""
 
 import threading
 import time
@@ -44,7 +44,7 @@ class Recorder(ABC):
     @property
     @abstractmethod
     def num_draws(self) -> int:
-        """That every chain has."""
+        """The number of draws that every chain has."""
 
     @property
     def is_full(self) -> bool:
@@ -74,7 +74,7 @@ class Recorder(ABC):
 
 
 class Memory(Recorder):
-    """Keeps all draws."""
+    """A recorder that keeps all draws in memory."""
 
     def __init__(self, num_lanes: int, num_chains: int):
         super().__init__()
@@ -87,7 +87,7 @@ class Memory(Recorder):
 
     @property
     def num_draws(self) -> int:
-        """That every chain has."""
+        """The number of draws that every chain has."""
         return min(self.counts)
 
     @property
@@ -100,7 +100,7 @@ class Memory(Recorder):
         return self.bytes_left < 0
 
     def add(self, lane: Lane, record: Record | None) -> None:
-        """Into the list."""
+        """Add the draws to the list."""
         if record is not None:
             with self.lock:
                 self.records[lane.index].append(record)
@@ -110,13 +110,13 @@ class Memory(Recorder):
                 self.bytes_kept += size
 
     def commit(self, lanes: list[Lane], *, force: bool = False) -> None:
-        """Nothing to write."""
+        """Do nothing: there is nothing to write."""
 
     def finish(self, lanes: list[Lane], most: int | None, stopped: str | None) -> None:
-        """Nothing to write."""
+        """Do nothing: there is nothing to write."""
 
     def collect(self, most: int | None = None) -> Collected:
-        """All of them."""
+        """Return the draws that every chain has, or the first so many."""
         with self.lock:
             for records in self.records:  # joined for good: a second look joins only what is new
                 records[:] = [jax.tree.map(lambda *chunks: np.concatenate(chunks, axis=1), *records)]

@@ -291,7 +291,7 @@ def _target(store: Store, target: Any) -> Target:
 
 
 def _shapes_in_memory(store: Store) -> list[tuple[int, ...]]:
-    """Of the parameters, if arrays of them have room: the manifest may be somebody else's."""
+    """Return the shapes of the parameters, if arrays of them have room: the manifest may be somebody else's."""
     shapes = [shape for _, shape in store.manifest.position]
     if 8 * sum(math.prod(shape) for shape in shapes) > free_memory() / 4:
         raise StoreError(f"store {str(store.root)!r} has a position too large for the memory of this machine.")
@@ -299,7 +299,7 @@ def _shapes_in_memory(store: Store) -> list[tuple[int, ...]]:
 
 
 def _method(store: Store, target: Target, given: Any) -> AbstractMethod:
-    """As it is stored; what was given must be the same."""
+    """Return the method as it is stored; what was given must be the same."""
     code, stored = _stored_method(store)
     if given is None:
         try:
@@ -336,7 +336,7 @@ def _explain_missing(place: str, kind: str | None = None) -> str:
 
 
 def _stored_method(store: Store) -> tuple[Any, dict[str, np.ndarray]]:
-    """As the user gave it, or, if that file is broken, as it is after learning."""
+    """Return the method as the user gave it, or, if that file is broken, as it is after learning."""
     try:
         return store.manifest.method, store.read_arrays("start.npz")
     except BrokenFileError as error:

@@ -48,12 +48,12 @@ def explain_room(target: Target, method: AbstractMethod, draws: Draws) -> Messag
 
 
 def bytes_per_draw(target: Target, method: AbstractMethod) -> int:
-    """Of one chain: its points and their weights."""
+    """Return the bytes of a draw of one chain: its points and their weights."""
     return 8 * method.num_points * (target.dim + 1)
 
 
 def _size(num_bytes: float) -> str:
-    """In words, such as 1.5 GB."""
+    """Format a number of bytes, such as 1.5 GB."""
     for unit, size in (("GB", 1e9), ("MB", 1e6)):
         if num_bytes >= size:
             return f"{num_bytes / size:,.1f} {unit}"

@@ -1,4 +1,4 @@
-"""Where the chains start: from what the user gave, tried until the density is finite there, or explained."""
+"""Starting points of the chains: what the user gave, tried until the density is finite there."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -124,7 +124,7 @@ class Stored(Recorder):
 
     @property
     def num_draws(self) -> int:
-        """That every chain has."""
+        """The number of draws that every chain has."""
         return min(self.writer.num_draws)
 
     def restore(self, lanes: list[Lane], shapes: Callable[[], Chain]) -> None:
@@ -181,7 +181,7 @@ class Stored(Recorder):
         self.cost = self.last - began
 
     def collect(self, most: int | None = None) -> Collected:
-        """From the files, thinned if there are very many; what is not yet in a whole chunk is written first."""
+        """Read the draws from the files, thinned if there are very many; what is in no whole chunk is written first."""
         with self.lock:
             self.writer.show_tails()
             self.writer.disk.wait()

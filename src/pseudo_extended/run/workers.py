@@ -1,4 +1,4 @@
-"""Where lanes are advanced: on the threads of this process, over one or more JAX devices."""
+"""Workers that advance lanes: threads of this process, over one or more JAX devices."""
 
 import os
 from abc import ABC, abstractmethod
@@ -25,7 +25,7 @@ class Workers(ABC):
 
     @abstractmethod
     def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[AdvancedLane]:
-        """Advance lane `number`."""
+        """Advance one lane, and return its future."""
 
     @abstractmethod
     def close(self) -> None:
@@ -47,7 +47,7 @@ class Threads(Workers):
         self.slots = max(cores, len(used)) if used and used[0].platform != "cpu" else cores
 
     def submit(self, number: int, lane: LaneInput, segment: Segment) -> Future[AdvancedLane]:
-        """On a thread of its own: the loop asks for no more than `slots` at a time."""
+        """Advance a lane on a thread of its own; the loop asks for no more than `slots` at a time."""
         program = self.programs[number % len(self.programs)]
         return on_own_thread(partial(program.advance, lane, segment), "a chain")
 

@@ -107,7 +107,7 @@ class Arrays:
         return out[: self.layout.num_chains]
 
     def metadata(self, num_draws: int) -> dict[str, dict[str, Any]]:
-        """Of everything, by path, the root's last."""
+        """Return the metadata of everything, by path, the root's last."""
         return all_metadata(self.layout, self.attributes, self.labels, num_draws)
 
     def publish(self, num_draws: int, *, durable: bool) -> None:
@@ -143,7 +143,7 @@ class Arrays:
             return False
 
     def file(self, column: Column, lane: int, index: int) -> Path:
-        """Of a chunk."""
+        """Return the file of a chunk."""
         # With dots in place of slashes all chunks of an array lie in one directory: one flush makes them last.
         return self.root / column.path / ".".join(["c", str(lane), str(index), *("0" for _ in column.shape)])
 
@@ -159,7 +159,7 @@ class Arrays:
         return values.view(np.dtype(column.dtype).newbyteorder("<")).reshape(shape), crc
 
     def _num_bytes(self, column: Column) -> int:
-        """Of each file of a column."""
+        """Return the size of each file of a column."""
         return self.layout.width * self.layout.chunk * column.bytes_per_draw + 4
 
     def _check_sizes(self, column: Column, indices: range) -> None:
@@ -196,7 +196,7 @@ class Arrays:
 
 
 def crc_of_first(values: np.ndarray, num_draws: int) -> int:
-    """Of the first draws of a chunk, one chain after the other."""
+    """Return the CRC of the first draws of a chunk, one chain after the other."""
     checksums = require_store("google_crc32c")
     crc = checksums.value(b"")
     for chain in values:

@@ -147,7 +147,7 @@ def holds_functions(code: Any) -> bool:
 def differences(
     old: Any, old_arrays: typing.Mapping[str, np.ndarray], new: Any, new_arrays: typing.Mapping[str, np.ndarray]
 ) -> list[str]:
-    """Where two encoded values differ, such as `kernel.num_steps was 2 and is 3`."""
+    """List where two encoded values differ, such as `kernel.num_steps was 2 and is 3`."""
     before, after = _flat(old, old_arrays), _flat(new, new_arrays)
     return [
         f"{path.strip('.') or 'it'} was {before.get(path, 'absent')} and is {after.get(path, 'absent')}"

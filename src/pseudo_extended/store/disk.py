@@ -26,7 +26,7 @@ class Disk:
         return bool(self._pending)
 
     def give(self, work: Callable[[], object]) -> None:
-        """`work`, for later."""
+        """Hand over `work` for later."""
         self._raise_failure()
         self._pending.append(self._thread.submit(self._do, work))
 

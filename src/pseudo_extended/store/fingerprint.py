@@ -103,7 +103,7 @@ class _Reader:
             self.say(f"{numbers.setdefault(variable, len(numbers))}:{variable.aval}")
 
     def parameter(self, value: Any) -> None:
-        """Of a primitive: jaxprs and arrays are looked into, the rest is taken by its text."""
+        """Add a parameter of a primitive: jaxprs and arrays are looked into, the rest is taken by its text."""
         if isinstance(value, (core.Jaxpr, core.ClosedJaxpr)):  # pyright: ignore[reportPrivateImportUsage]
             self.read(value)
         elif isinstance(value, (np.ndarray, jax.Array)):
@@ -126,5 +126,5 @@ class _Reader:
         (self.data if array.ndim else self.formula).update(np.ascontiguousarray(array).tobytes())
 
     def say(self, text: str) -> None:
-        """Into the formula."""
+        """Add text to the formula."""
         self.formula.update(text.encode() + b"\0")

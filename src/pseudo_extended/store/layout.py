@@ -1,4 +1,4 @@
-"""Which arrays a store has, and how they are cut up."""
+"""The layout of a store: its arrays, and how they are cut into chunks."""
 
 from typing import NamedTuple
 
@@ -22,12 +22,12 @@ class Column(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Within the store."""
+        """The path of the column within the store."""
         return f"{self.group}/{self.name}"
 
     @property
     def bytes_per_draw(self) -> int:
-        """Of one chain."""
+        """The bytes of a draw of one chain."""
         size = np.dtype(self.dtype).itemsize
         for each in self.shape:  # Python's own integers, which do not overflow
             size *= each
@@ -50,7 +50,7 @@ class Layout(NamedTuple):
         return -(-self.num_chains // self.width)
 
     def bytes_per_draw(self, *groups: str) -> int:
-        """Of one chain, in the columns of some groups."""
+        """Return the bytes of a draw of one chain, in the columns of some groups."""
         return sum(column.bytes_per_draw for column in self.columns if column.group in groups)
 
     def check(self) -> None:

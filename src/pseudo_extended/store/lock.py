@@ -35,7 +35,7 @@ class Lock:
 
     @property
     def is_held(self) -> bool:
-        """By this object."""
+        """Whether this object holds the lock."""
         return self._handle is not None
 
     def acquire(self) -> None:

@@ -14,7 +14,7 @@ def to_bytes(metadata: dict[str, Any]) -> bytes:
 
 
 def array_metadata(column: Column, layout: Layout, num_draws: int) -> dict[str, Any]:
-    """Of one column."""
+    """Return the metadata of one column."""
     dtype = np.dtype(column.dtype)
     fill: Any = "NaN" if dtype.kind == "f" else False if dtype.kind == "b" else 0
     endian = {} if dtype.itemsize == 1 else {"configuration": {"endian": "little"}}
@@ -50,7 +50,7 @@ def group_metadata(attributes: dict[str, Any], members: dict[str, Any]) -> dict[
 def all_metadata(
     layout: Layout, attributes: dict[str, Any], labels: dict[str, Any], num_draws: int
 ) -> dict[str, dict[str, Any]]:
-    """Of every array, every group and the root, by path, in the order in which they are to be written.
+    """Return the metadata of every array, every group and the root, by path, in the order of writing.
 
     The metadata of all arrays are in the one file of the root group, and again in each group's and array's own for
     readers who open only that; the root's comes last, and is what xarray reads.

@@ -1,4 +1,4 @@
-"""From each older format of the manifest to the next."""
+"""Migrations from each older format of the manifest to the next."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ from pseudo_extended.weights import draw_index
 def resample_particles(
     log_weight: Float[np.ndarray, "chain draw particle"], seed: int, chains: Int[np.ndarray, " chain"], first: int
 ) -> Int[np.ndarray, "chain draw"]:
-    """Which pseudo-sample stands for each draw, by its weight; `first` is the number of the first draw."""
+    """Choose the pseudo-sample that stands for each draw, by its weight; `first` is the number of the first draw."""
     num_draws = log_weight.shape[1]
     uniform = np.stack([_uniforms(seed, int(chain), first, num_draws) for chain in chains])
     top = np.max(log_weight, axis=-1, keepdims=True)

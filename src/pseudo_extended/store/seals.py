@@ -22,7 +22,7 @@ SEALS = "seals"
 
 
 class LaneSeal(NamedTuple):
-    """Of the chunks of one lane."""
+    """The seals of the chunks of one lane."""
 
     num_draws: int
     """Of each chain of the lane."""
@@ -33,7 +33,7 @@ class LaneSeal(NamedTuple):
 
 
 class Seals(NamedTuple):
-    """Of all chunks of a run at one moment."""
+    """The seals of all chunks of a run at one moment."""
 
     num_draws: int
     """That readers see; every lane has at least as many."""

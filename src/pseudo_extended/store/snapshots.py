@@ -41,7 +41,7 @@ class Snapshots:
         self._next_slot[lane] = 1 - slot
 
     def keep(self, lane: int, num_chunks: int, snapshot: Snapshot) -> None:
-        """For good."""
+        """Keep a snapshot for good."""
         self._write(self.directory / f"lane-{lane}.chunk-{num_chunks}", lane, snapshot)
 
     def load(self, lane: int) -> tuple[list[Snapshot], list[str]]:

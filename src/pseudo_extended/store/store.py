@@ -135,7 +135,7 @@ class Store:
         write_sealed(self.engine / name, arrays | {"//run": np.asarray(self.run), "//name": np.asarray(name)})
 
     def read_arrays(self, name: str) -> dict[str, np.ndarray]:
-        """Them back, or a `BrokenFileError`."""
+        """Read arrays back, or raise a `BrokenFileError`."""
         arrays = read_sealed(self.engine / name)
         owner, role = text(arrays, "//run"), text(arrays, "//name")
         is_unnamed = not self.manifest.sealed and owner is None and role is None
@@ -163,7 +163,7 @@ class Store:
         return self.manifest.prepared
 
     def seals(self) -> Seals | None:
-        """Of the draws that readers see, or a `BrokenFileError`; None if there are none, because format 2 wrote it."""
+        """The seals of the draws that readers see, or a `BrokenFileError`; None for a store of format 2."""
         if not self.manifest.sealed and not (self.engine / SEALS).exists():
             return None
         return read_seals(self.engine, self.run, self.prepared.layout)
@@ -185,7 +185,7 @@ class Store:
 
     @property
     def snapshots(self) -> Snapshots:
-        """Of the lanes."""
+        """The snapshots of the lanes."""
         return Snapshots(self.engine, self.run)
 
     def _check_empty(self) -> None:

@@ -18,7 +18,7 @@ Values = dict[str, np.ndarray]
 
 
 class Recovered(NamedTuple):
-    """Where a lane goes on, if anywhere, and what was found broken on the way."""
+    """The place from which a lane goes on, if any, and what was found broken on the way."""
 
     snapshot: Snapshot | None
     broken: list[str]
@@ -141,7 +141,7 @@ class DrawWriter:
         return num_draws
 
     def seals(self) -> Seals:
-        """Of all chunks; after `show_tails`, and when the disk has nothing to do."""
+        """Return the seals of all chunks; call it after `show_tails`, when the disk has nothing to do."""
         return self._seals(min(self.num_draws), self.num_draws, self._tails)
 
     def _fill(self, lane: int, filled: int, values: Values) -> None:
@@ -171,7 +171,7 @@ class DrawWriter:
         return written
 
     def _snapshot(self, write: Callable[[Snapshot], None], lane: int, snapshot: Snapshot) -> None:
-        """With the seals of the chunks before it, all of which are on the disk by now."""
+        """Make a snapshot with the seals of the chunks before it, all of which are on the disk by now."""
         num_whole = self._draws(snapshot.done) // self.chunk
         write(snapshot._replace(whole=self._crcs(lane, num_whole)))
 

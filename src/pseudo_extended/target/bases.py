@@ -34,7 +34,7 @@ class AbstractBase(eqx.Module):
     @property
     @abstractmethod
     def can_sample(self) -> bool:
-        """Whether `draw` works."""
+        """Whether the base can be drawn from."""
 
     @abstractmethod
     def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
@@ -91,11 +91,11 @@ class Normal(AbstractBase):
 
     @property
     def can_sample(self) -> bool:
-        """Always."""
+        """True: the base can be drawn from."""
         return True
 
     def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
-        """An exact draw."""
+        """Draw a point exactly."""
         del unconstrain
         z = jax.random.normal(key, (dim,), dtype=float)
         scale = jnp.asarray(self.scale)
@@ -183,7 +183,7 @@ class NormalMixture(AbstractBase):
 
     @property
     def num_components(self) -> int:
-        """How many normals."""
+        """The number of normals of the mixture."""
         return self.means.shape[0]
 
     @property
@@ -206,7 +206,7 @@ class NormalMixture(AbstractBase):
         return jnp.asarray(self.log_weights - self.log_heights) - 0.5 * self.means.shape[1] * LOG_2PI
 
     def leap(self, u: Float[Array, " d"], start: Int[Array, ""], end: Int[Array, ""]) -> Float[Array, " d"]:
-        """Where `u` is in one component, in another one: a map whose inverse is the leap back."""
+        """Map `u` from its place in one component to the same place in another; the inverse is the leap back."""
         noise, scale = self._whiten(u)[start], jnp.asarray(self.scales)[end]
         return jnp.asarray(self.means)[end] + (scale @ noise if scale.ndim == 2 else scale * noise)
 
@@ -228,11 +228,11 @@ class NormalMixture(AbstractBase):
 
     @property
     def can_sample(self) -> bool:
-        """Always."""
+        """True: the base can be drawn from."""
         return True
 
     def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
-        """An exact draw."""
+        """Draw a point exactly."""
         del unconstrain
         noise, uniform = normals_and_uniforms(key, dim, 1)
         share = jnp.cumsum(jnp.exp(jnp.asarray(self.log_weights)))
@@ -241,7 +241,7 @@ class NormalMixture(AbstractBase):
         return jnp.asarray(self.means)[component] + (scale @ noise if scale.ndim == 2 else scale * noise)
 
     def check(self, name: str, dim: int) -> None:
-        """As many coordinates as the target."""
+        """Require as many coordinates as the target has."""
         if self.means.shape[1] != dim:
             raise ValueError(f"means of {name} must have {dim} columns, like the target; got {self.means.shape[1]}.")
 
@@ -324,11 +324,11 @@ class NormalShells(AbstractBase):
 
     @property
     def can_sample(self) -> bool:
-        """Always."""
+        """True: the base can be drawn from."""
         return True
 
     def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:
-        """An exact draw."""
+        """Draw a point exactly."""
         del unconstrain
         noise, uniform = normals_and_uniforms(key, dim, 1)
         share = jnp.cumsum(jnp.exp(jnp.asarray(self.log_shares)))
@@ -338,7 +338,7 @@ class NormalShells(AbstractBase):
         return jnp.asarray(self.mean) + (scale @ noise if scale.ndim == 2 else scale * noise)
 
     def check(self, name: str, dim: int) -> None:
-        """As many coordinates as the target."""
+        """Require as many coordinates as the target has."""
         if self.mean.size != dim:
             raise ValueError(f"mean of {name} must have length {dim}, like the target; got {self.mean.size}.")
 
@@ -368,7 +368,7 @@ class Base(AbstractBase):
 
     @property
     def can_sample(self) -> bool:
-        """If a sampler was given."""
+        """Whether a sampler was given."""
         return self.sampler is not None
 
     def draw(self, key: Key[Array, ""], dim: int, unconstrain: Unconstrain) -> Float[Array, " d"]:

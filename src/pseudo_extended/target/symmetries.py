@@ -102,7 +102,7 @@ class Action(eqx.Module):
         return float(gammaln(number + 1) if self.symmetry.kind == "permutation" else number * np.log(2))
 
     def describe(self) -> str:
-        """For notes."""
+        """Describe the symmetry for the notes."""
         what = "permutations" if self.symmetry.kind == "permutation" else "signs"
         return f"{what} of {len(self.blocks)} indices of {', '.join(self.symmetry.names)}"
 

@@ -30,7 +30,7 @@ def labelled(label_of: LabelOf, points: TemperedPoint) -> Labelled:
 
 
 class Rows(NamedTuple):
-    """Where on the path the points are, and who of them carries the target."""
+    """The places of the points on the path, and which of them carries the target."""
 
     path: Path
     t: Float[Array, " particle"]
@@ -47,7 +47,7 @@ class Rows(NamedTuple):
 
 
 def select(accepted: Bool[Array, " particle"], yes: Labelled, no: Labelled) -> Labelled:
-    """Point by point."""
+    """Take each point from `yes` where it was accepted, and from `no` elsewhere."""
 
     def choose(a: Array, b: Array) -> Array:
         return jnp.where(accepted.reshape(-1, *(1,) * (a.ndim - 1)), a, b)

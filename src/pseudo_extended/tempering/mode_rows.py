@@ -32,7 +32,7 @@ def with_rows(path: Path, num_modes: int) -> Path:
 
 
 def log_g_at(path: Path, label: Int[Array, " particle"], t: Float[Array, " particle"]) -> Float[Array, " particle"]:
-    """log g(t, a)."""
+    """Return log g(t, a), interpolated between nodes."""
     num_rows = path.log_g.shape[1]
     rows = jnp.sum(hats(path.num_cells, t)[..., None] * path.log_g, axis=-2)
     return jnp.sum(jnp.where(label[..., None] % num_rows == jnp.arange(num_rows), rows, 0.0), axis=-1)

@@ -12,7 +12,7 @@ from pseudo_extended.target import Target
 
 
 def linear(num_steps: int) -> Float[np.ndarray, " rung"]:
-    """From 0 to 1 in equal steps.
+    """Return a schedule from 0 to 1 in equal steps.
 
     >>> linear(4)
     array([0.  , 0.25, 0.5 , 0.75, 1.  ])
@@ -21,7 +21,7 @@ def linear(num_steps: int) -> Float[np.ndarray, " rung"]:
 
 
 def sigmoidal(num_steps: int) -> Float[np.ndarray, " rung"]:
-    """From 0 to 1 with shorter steps near both ends: σ(4(2k/K - 1)), rescaled (Graham and Storkey 2017).
+    """Return a schedule with shorter steps near both ends, σ(4(2k/K - 1)), rescaled (Graham and Storkey 2017).
 
     >>> sigmoidal(4).round(3)
     array([0.   , 0.105, 0.5  , 0.895, 1.   ])

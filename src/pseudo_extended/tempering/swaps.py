@@ -10,7 +10,7 @@ def swap_acceptance(betas: Float[Array, " rung"], delta: Float[Array, " rung"]) 
 
 
 def swap_order(swapped: Bool[Array, " pair"]) -> Int[Array, " rung"]:
-    """Where each rung's new point comes from; swapped pairs do not overlap."""
+    """Return the rung from which each rung's new point comes; swapped pairs do not overlap."""
     up, none = swapped.astype(int), jnp.zeros(1, int)
     return jnp.arange(swapped.size + 1) + jnp.concatenate([up, none]) - jnp.concatenate([none, up])
 

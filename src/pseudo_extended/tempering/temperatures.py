@@ -34,7 +34,7 @@ class TemperatureAdaptation(NamedTuple):
 
 
 def start_adaptation(path: Path, log_step: Float[Array, " knot"]) -> TemperatureAdaptation:
-    """Nothing seen yet."""
+    """Start the adaptation, before anything was seen."""
     zero = jnp.zeros(path.log_g.shape[1:])
     rows = RowVisits(zero, zero) if path.has_rows else None
     return TemperatureAdaptation(jnp.zeros(()), jnp.zeros_like(log_step), path.log_g, log_step, rows)

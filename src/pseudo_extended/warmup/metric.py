@@ -23,7 +23,7 @@ def no_covariance(dim: int, *, dense: bool) -> RunningCovariance:
 
 
 def add_point(running: RunningCovariance, position: Float[Array, " dim"]) -> RunningCovariance:
-    """One more point."""
+    """Add a point to the running covariance."""
     num_points = running.num_points + 1
     before = position - running.mean
     mean = running.mean + before / num_points

@@ -150,7 +150,7 @@ def _label(ax: Any, data: Shown, row: int, column: int, size: int) -> None:
 
 
 def _legend(figure: Any, axes: Any, data: Shown) -> None:
-    """In the empty corner: number, colour, line and mass of each mode."""
+    """Draw the legend in the empty corner: number, colour, line and mass of each mode."""
     handles = [
         axes[0, 0].plot([], [], color=colour(k), linestyle=line(k), label=f"mode {k}: {percent(data.masses[k])}")[0]
         for k in range(min(data.num_modes, NUM_COLOURS))

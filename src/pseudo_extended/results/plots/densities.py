@@ -94,7 +94,7 @@ def _most_telling(result: "Result", modes: Modes | None, most: int) -> Int[np.nd
 
 
 def _truths(result: "Result", truths: Any, chosen: Int[np.ndarray, " chosen"]) -> Float[np.ndarray, " chosen"]:
-    """From a mapping of coordinates or parameters to values, or a sequence in the order of what is shown."""
+    """Read the true values, from a mapping of names to values or a sequence in the order of what is shown."""
     found = np.full(len(result.labels), np.nan)
     if truths is None:
         return found[chosen]
@@ -132,7 +132,7 @@ class Curve(NamedTuple):
 
     @property
     def total(self) -> Float[np.ndarray, " grid"]:
-        """Of all modes."""
+        """The sum over all modes."""
         return self.by_mode.sum(axis=0)
 
 

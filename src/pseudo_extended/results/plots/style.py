@@ -59,7 +59,7 @@ NUM_COLOURS = len(COLOURS)
 
 
 def colour(number: int) -> str:
-    """Of a mode or result."""
+    """Return the colour of a mode or result, by its number."""
     return COLOURS[number] if 0 <= number < NUM_COLOURS else SOFT
 
 
