@@ -155,6 +155,20 @@ def test_evidence_of_a_mode():
     assert case.num_modes == 2
 
 
+def test_what_lies_outside_of_a_part_is_not_missed():
+    """The evidence of a mode is trusted, although ascents lead to the other."""
+    rng = np.random.default_rng(0)
+    k = rng.random(2000) < 0.3
+    x = np.where(k, -4.0, 4.0)[:, None] + rng.normal(size=(2000, 2))
+    result = exact_result(CASES["two normals"].log_density, x)
+    part = result.at(1)
+    assert len(part.modes()) == 1
+    assert "PE501" not in {message.code for message in part.warnings}
+    alone = exact_result(CASES["two normals"].log_density, x[~k][: 4 * (np.sum(~k) // 4)])
+    alone.modes()
+    assert "PE501" in {message.code for message in alone.warnings}
+
+
 def test_of_a_stored_run(tmp_path):
     case = mixture([[3, 0], [-3, 0]], [1, 1], [0.5, 0.5])
     options = {"draws": 300, "warmup": 200, "chains": 2, "seed": 0, "progress": False}

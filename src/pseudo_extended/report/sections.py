@@ -62,7 +62,7 @@ def _not_looked_for(result: "Result", modes: Modes | None) -> str:
     said = ""
     if modes is None:
         said = " Modes were not looked for, which needs the density."
-    elif result.pilot is None and "beta" not in result.statistics:
+    elif not result.is_part and result.pilot is None and "beta" not in result.statistics:
         looked = modes.second_look
         said = " Nobody has looked for other modes than those that the chains have met."
         if looked is not None:

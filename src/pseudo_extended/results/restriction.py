@@ -29,4 +29,4 @@ def restrict(result: "Result", inside: np.ndarray) -> "Result":
     for name, factor in (("evidence_top", log_share), ("evidence_bottom", log_whole)):
         if name in statistics:
             statistics[name] = np.concatenate([statistics[name], factor[..., None]], axis=2)
-    return replace(result, log_weights=log_weights, log_importance=log_share, statistics=statistics)
+    return replace(result, log_weights=log_weights, log_importance=log_share, statistics=statistics, is_part=True)

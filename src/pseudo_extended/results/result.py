@@ -87,6 +87,8 @@ class Result:
     """What the default method saw before the chains started: modes, bases, and why it chose one of them."""
     evaluations: Evaluations | None = None
     """How often the density was evaluated, everything counted; None if the store does not know."""
+    is_part: bool = False
+    """Whether this is a part of a result, such as one of its modes: what lies outside of it has not been missed."""
     thinned: int = 1
     """Of a store too large for memory, this result holds every so-manieth draw."""
 

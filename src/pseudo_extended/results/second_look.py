@@ -99,7 +99,7 @@ def look_again(result: "Result", landscape: Landscape) -> Places:
     """Find where ascents from hot pseudo-samples, or from wide around the draws, end; nowhere without a gradient."""
     target = result.target
     nothing = Places(np.zeros((0, target.dim)), np.zeros(0, int))
-    if not target.is_differentiable:
+    if not target.is_differentiable or result.is_part:
         return nothing
     is_dear = bool(target.host_functions) or target.dim > LOW_DIMENSION
     number = NUM_DEAR if is_dear else NUM_ASCENTS
@@ -117,6 +117,6 @@ def look_again(result: "Result", landscape: Landscape) -> Places:
 def places_of_pilot(result: "Result") -> Places:
     """The modes of the pilot's report; nowhere if the method has none."""
     modes = getattr(result.pilot, "modes", None)
-    if modes is None or np.ndim(modes.x) != 2:
+    if modes is None or np.ndim(modes.x) != 2 or result.is_part:
         return Places(np.zeros((0, result.target.dim)), np.zeros(0, int))
     return Places(np.asarray(modes.x, float)[:MAX_PLACES], np.asarray(modes.num_hits, int)[:MAX_PLACES])
