@@ -1,6 +1,6 @@
 """Simulation-based calibration of the default on five models with several modes: `python benchmarks/calibration.py`.
 
-Every simulation is a line of `benchmarks/records/calibration/MODEL.jsonl`; more simulations are added to those there.
+Every simulation is a line of `output/calibration/MODEL.jsonl`; more simulations are added to those there.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import numpy as np
 
 import pseudo_extended as pe
 
-RECORDS = Path(__file__).parent / "records" / "calibration"
+RECORDS = Path("output") / "calibration"
 TIMES = np.array([0.0, 0.9, 2.1, 2.8, 4.3, 5.0])
 COVARIATES = np.random.default_rng(0).normal(size=(8, 3))
 
