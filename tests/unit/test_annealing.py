@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
+from pseudo_extended.kernels import Metric as KernelMetric
+from pseudo_extended.kernels import leapfrog, tempered_point
 from pseudo_extended.pilot import annealer
 from pseudo_extended.pilot.annealing import Metric, Moves, anneal, metric, path_from, tuning_at, tuning_from
 from pseudo_extended.pilot.density import Density
@@ -206,3 +208,44 @@ def test_learned_bases_on_the_host_are_those_of_the_chains(dense):
         error = np.sqrt(2 / 4000) * others.std(axis=0)
         assert np.all(np.abs(x.mean(axis=0) - others.mean(axis=0)) < 5 * error)
         np.testing.assert_allclose(x.std(axis=0), others.std(axis=0), rtol=0.15)
+
+
+class Given:
+    """A generator whose numbers are given, so that the pilot and the kernel make the same move."""
+
+    def __init__(self, momentum, uniform):
+        self.momentum, self.numbers = momentum, uniform
+
+    def normal(self, size):
+        return self.momentum.reshape(size)
+
+    def uniform(self, size):
+        return self.numbers.reshape(size)
+
+
+@pytest.mark.parametrize("kernel", [pe.HMC(4), pe.HMC(3, jitter=0), pe.MALA()])
+@pytest.mark.parametrize("beta", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("kind", ["diagonal", "dense", "shared"])
+def test_the_pilot_moves_points_as_the_kernel_does(monkeypatch, kernel, beta, kind):
+    """Its leapfrog in NumPy and that of `move_tempered` end in the same place, and accept with the same probability."""
+    target = pe.Target(lambda x: -jnp.sum((x**2 - 1) ** 2), np.zeros(2), base=pe.Normal(0.5, 2.0))
+    rng, size = np.random.default_rng(4), 30
+    x, momentum, uniform = rng.normal(size=(size, 2)), rng.normal(size=(size, 2)), rng.uniform(size=(2, size))
+    factor = np.array([[0.7, 0.0], [0.3, 0.9]]) if kind == "dense" else np.array([0.6, 1.3])
+    shared = np.array([[1.0, 0.2], [-0.4, 0.8]]) if kind == "shared" else None
+    evaluate = partial(annealer.evaluate_path, host_base(target), Density(target, gradient=True))
+    mover = mover_for(kernel, target, evaluate, size, dense=kind == "dense", shared=shared)
+    moved = mover(Given(momentum, uniform), evaluate(x), beta, 0.5, factor, shared)
+
+    def one(x, momentum, uniform):
+        monkeypatch.setattr(leapfrog, "normals_and_uniforms", lambda *_: (momentum, uniform))
+        point = tempered_point(target, x, gradient=True)
+        metric = KernelMetric.from_factor(jnp.asarray(factor), None if shared is None else jnp.asarray(shared))
+        step_size = jnp.array([0.5])
+        return kernel.move_tempered(jax.random.key(0), target, jnp.asarray(beta), point, step_size, metric)
+
+    ends, info = jax.vmap(one)(jnp.asarray(x), jnp.asarray(momentum), jnp.asarray(uniform.T))
+    np.testing.assert_allclose(moved.population.position, ends.position, rtol=1e-9)
+    np.testing.assert_allclose(moved.acceptance_rate, np.mean(info.acceptance_rate), rtol=1e-9)
+    assert 0 < np.sum(np.any(ends.position != x, axis=1)) < size or moved.acceptance_rate > 0.9
+    assert moved.num_evaluations == int(np.sum(info.num_evaluations))

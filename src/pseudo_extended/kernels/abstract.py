@@ -48,6 +48,13 @@ class KernelParameters(NamedTuple):
     """Diagonal or dense: an estimate of the covariance."""
 
 
+class Trajectory(NamedTuple):
+    """A move by leapfrog steps: how many, and how much its length varies, as in `HMC`."""
+
+    num_steps: int
+    jitter: float
+
+
 class AbstractKernel(eqx.Module):
     """A Markov kernel with step sizes to tune, in a metric that all of them share."""
 
@@ -96,6 +103,11 @@ class AbstractKernel(eqx.Module):
         moved = TemperedPoint(new.position, point.log_base, new.log_density / beta, point.grad_base, grad_delta)
         # What did not move keeps its Δ to the bit: multiplying and dividing by β again and again would let it drift.
         return select(jnp.any(new.position != point.position), moved, point), info
+
+    @property
+    def trajectory(self) -> Trajectory | None:
+        """The leapfrog steps of one move, for the pilot, which makes them without compiling them; None for others."""
+        return None
 
     @property
     def num_moves_to_settle(self) -> int:

@@ -11,7 +11,14 @@ from blackjax.mcmc.hmc import HMCState
 from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
-from pseudo_extended.kernels.abstract import AbstractKernel, KernelInfo, KernelParameters, KernelState, LogDensity
+from pseudo_extended.kernels.abstract import (
+    AbstractKernel,
+    KernelInfo,
+    KernelParameters,
+    KernelState,
+    LogDensity,
+    Trajectory,
+)
 from pseudo_extended.kernels.leapfrog import jittered, move_by_leapfrog
 from pseudo_extended.kernels.metric import Metric
 from pseudo_extended.kernels.tempered import TemperedPoint
@@ -66,8 +73,12 @@ class HMC(AbstractKernel):
         metric: Metric,
     ) -> tuple[TemperedPoint, KernelInfo]:
         """Move a tempered point by leapfrog steps that carry log γ0 and Δ apart, without a further evaluation."""
-        steps, jitter = self.num_steps, self.jitter
-        return move_by_leapfrog(key, target, beta, point, step_size[0], metric, num_steps=steps, jitter=jitter)
+        return move_by_leapfrog(key, target, beta, point, step_size[0], metric, self.trajectory)
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """The number of leapfrog steps, and the jitter."""
+        return Trajectory(self.num_steps, self.jitter)
 
     @property
     def num_moves_to_settle(self) -> int:
@@ -111,7 +122,12 @@ class MALA(AbstractKernel):
         metric: Metric,
     ) -> tuple[TemperedPoint, KernelInfo]:
         """Move a tempered point by one leapfrog step that carries log γ0 and Δ apart, without a further evaluation."""
-        return move_by_leapfrog(key, target, beta, point, step_size[0], metric, num_steps=1, jitter=0.0)
+        return move_by_leapfrog(key, target, beta, point, step_size[0], metric, self.trajectory)
+
+    @property
+    def trajectory(self) -> Trajectory:
+        """A single leapfrog step, without jitter."""
+        return Trajectory(1, 0.0)
 
 
 class NUTS(AbstractKernel):

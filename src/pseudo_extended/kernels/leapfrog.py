@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
-from pseudo_extended.kernels.abstract import KernelInfo
+from pseudo_extended.kernels.abstract import KernelInfo, Trajectory
 from pseudo_extended.kernels.metric import Metric
 from pseudo_extended.kernels.tempered import TemperedPoint, select, tempered_point
 from pseudo_extended.randomness import normals_and_uniforms
@@ -57,19 +57,17 @@ def move_by_leapfrog(
     point: TemperedPoint,
     step_size: Float[Array, ""],
     metric: Metric,
-    *,
-    num_steps: int,
-    jitter: float,
+    trajectory: Trajectory,
 ) -> tuple[TemperedPoint, KernelInfo]:
     """Draw a momentum and the length of a trajectory, follow it, and accept its end or stay."""
     momentum, uniform = normals_and_uniforms(key, point.position.shape[-1], 2)
-    size = jittered(step_size, jitter, uniform[0])
-    end, last = leapfrog(target, beta, point, momentum, size, metric, num_steps)
+    size = jittered(step_size, trajectory.jitter, uniform[0])
+    end, last = leapfrog(target, beta, point, momentum, size, metric, trajectory.num_steps)
     log_density, gradient = end.log_density(beta), end.gradient(beta)
     assert gradient is not None
     finite = jnp.isfinite(log_density) & jnp.all(jnp.isfinite(gradient))
     gained = log_density - point.log_density(beta) + 0.5 * (jnp.sum(momentum**2) - jnp.sum(last**2))
     gained = jnp.where(finite & ~jnp.isnan(gained), gained, -jnp.inf)
     rate = jnp.exp(jnp.minimum(gained, 0.0))
-    info = KernelInfo(rate[None], -gained > MAX_ENERGY_ERROR, ~finite, jnp.asarray(num_steps))
+    info = KernelInfo(rate[None], -gained > MAX_ENERGY_ERROR, ~finite, jnp.asarray(trajectory.num_steps))
     return select(uniform[1] < rate, end, point), info

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
 from pseudo_extended.compiled import Job, Program, compile_once
-from pseudo_extended.kernels import HMC, MALA, AbstractKernel, KernelInfo, TemperedPoint
+from pseudo_extended.kernels import AbstractKernel, KernelInfo, TemperedPoint
 from pseudo_extended.target import Target
 from pseudo_extended.tempering.moves import move_points
 
@@ -176,9 +176,7 @@ class CompiledMoves:
 def mover_for(
     kernel: AbstractKernel, target: Target, evaluate: Evaluate, size: int, *, dense: bool, shared: Shared
 ) -> Mover:
-    """What moves a population of a size, whose metrics have a shared part like this one."""
-    if isinstance(kernel, HMC):
-        return HostHMC(evaluate, kernel.num_steps, kernel.jitter)
-    if isinstance(kernel, MALA):
-        return HostHMC(evaluate, 1, 0.0)
+    """Return what moves a population of a size, whose metrics have a shared part like this one."""
+    if kernel.trajectory is not None:
+        return HostHMC(evaluate, *kernel.trajectory)
     return CompiledMoves(kernel, target, size, dense=dense, shared=shared)

@@ -34,7 +34,7 @@ class Interruptions:
         return self
 
     def draws_are_made(self) -> None:
-        """From now on there is little left to wait for, and a second Ctrl-C is raised."""
+        """Say that there is little left to wait for: from now on a second Ctrl-C is raised."""
         self.most = self.count + 1
 
     def __exit__(self, *_: object) -> None:

@@ -61,7 +61,7 @@ def packed(now: Labelled) -> Float[Array, "particle column"]:
 
 
 def unpacked(matrix: Float[Array, "particle column"], like: Labelled) -> Labelled:
-    """The points again."""
+    """Return the points in their own form again."""
     leaves, structure = jax.tree.flatten(like)
     parts = jax.lax.split(matrix, [leaf.size // leaf.shape[0] for leaf in leaves], axis=1)
     shaped = [

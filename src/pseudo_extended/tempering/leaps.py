@@ -42,7 +42,7 @@ def leapers(key: Key[Array, ""], carrier: Int[Array, ""], num_particles: int) ->
 def offer_leaps(
     key: Key[Array, ""], base: NormalMixture, num_modes: int, now: Labelled, which: Int[Array, " leap"]
 ) -> Leaps:
-    """Where some of the points may leap to, no two of them the same."""
+    """Return the places to which some of the points may leap, no two of them the same."""
     uniform = jax.random.uniform(key, (2, which.shape[0]), dtype=float)
     weight, component = mode_weights(base, num_modes)
     start = jnp.maximum(now.label[which], 0)
