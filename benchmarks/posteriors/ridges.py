@@ -15,8 +15,8 @@ def rosenbrock(dim: int = 6) -> Posterior:
     def log_density(x: Float[Array, " d"]) -> Float[Array, ""]:
         return -jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2) / 20
 
-    # All but the last have a factor (1 - x)², and squares in between keep them small; the last is x² plus a normal.
-    grid = np.linspace(-7.0, 9.0, 3201)
+    # All but the last have a factor (1 - x)², which the square of x⁴ in the last moment must not outgrow at the ends.
+    grid = np.linspace(-7.0, 25.0, 4001)
     own = np.exp(-((1 - grid) ** 2) / 20)
     transfer = own[:, None] * np.exp(-5 * (grid - grid[:, None] ** 2) ** 2)
     forward, backward = [np.ones_like(grid)], [own]

@@ -15,9 +15,10 @@ import pytest
 import pseudo_extended as pe
 from pseudo_extended.kernels import KernelInfo, hamiltonian, leapfrog
 from pseudo_extended.kernels.tempered import evaluator
-from pseudo_extended.methods.adaptive import index, method, moves
+from pseudo_extended.methods.adaptive import index, method, moves, target_moves
 from pseudo_extended.methods.adaptive.method import AdaptivePseudoExtended
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters, fixed_path
+from pseudo_extended.methods.adaptive.target_moves import TargetMoves, TargetParameters
 from pseudo_extended.precision import double_precision
 from pseudo_extended.problems.mixtures import NormalMixture
 from pseudo_extended.tempering.path import Path, on_path
@@ -162,11 +163,12 @@ def prepared(case: Case, kernel, target_kernel=None) -> AdaptivePseudoExtended:
         )
         knots = jnp.linspace(0.0, 1.0, NODES if is_free(case) else path.num_cells + 1)
         learned = None if case.learned is None else jax.tree.map(jnp.asarray, case.learned)
-        log_step, more = jnp.log(0.9 - 0.4 * knots), {}
+        log_step, more, own = jnp.log(0.9 - 0.4 * knots), {}, None
         if target_kernel is not None:
-            log_step = jnp.append(log_step, jnp.log(0.8))
-            more = {"target_kernel": target_kernel, "num_target_moves": 2, "shared_metric": jnp.array([[0.7]])}
-        own = None if target_kernel is None else jnp.array([0.6])
+            # Moves of all cost about twelve evaluations: a step has them with probability 0.4, and 1.2 of the target.
+            moves = TargetMoves(target_kernel, 0.75, 0.4)
+            more = {"target_moves": moves, "shared_metric": jnp.array([[0.7]])}
+            own = TargetParameters(jnp.log(0.8), jnp.array([[0.6]]), jnp.array(12.0))
         parameters = AdaptiveParameters(path, log_step, (1.5 - knots)[:, None], own)
     return AdaptivePseudoExtended(
         NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters, **more
@@ -310,21 +312,41 @@ def step_size_by_place(monkeypatch):
 
 
 def target_moves_at_another_temperature(monkeypatch):
-    original = moves.move_point
+    original = target_moves.move_point
 
     def move_point(key, kernel, target, point, beta, *rest):
         return original(key, kernel, target, point, 0.4 * beta, *rest)
 
-    patched(monkeypatch, moves, "move_point", move_point)
+    patched(monkeypatch, target_moves, "move_point", move_point)
 
 
 def target_moves_of_another_pseudo_sample(monkeypatch):
-    original = moves.Moves._move_carrier
+    original = moves.Moves.__call__
 
-    def move_carrier(self, key, points, carrier, parameters):
-        return original(self, key, points, (carrier + 1) % NUM_PARTICLES, parameters)
+    def call(self, key, state, parameters):
+        return original(self, key, state._replace(carrier=(state.carrier + 1) % NUM_PARTICLES), parameters)
 
-    monkeypatch.setattr(moves.Moves, "_move_carrier", move_carrier)
+    monkeypatch.setattr(moves.Moves, "__call__", call)
+
+
+def target_moves_as_often_as_it_pays(monkeypatch):
+    """The number of moves must not depend on where the point is."""
+    original = TargetMoves.move
+
+    def move(self, key, target, point, parameters, number):
+        return original(self, key, target, point, parameters, jnp.where(point.position[0] > 0, 0, number))
+
+    monkeypatch.setattr(TargetMoves, "move", move)
+
+
+def target_moves_in_a_metric_by_place(monkeypatch):
+    original = target_moves.move_point
+
+    def move_point(key, kernel, target, point, beta, step_size, unit, factor):
+        factor = factor * jnp.where(point.position[0] > 0.5, 2.0, 0.3)
+        return original(key, kernel, target, point, beta, step_size, unit, factor)
+
+    patched(monkeypatch, target_moves, "move_point", move_point)
 
 
 def parts_of_the_density_swapped(monkeypatch):
@@ -362,6 +384,8 @@ def jitter_by_place(monkeypatch):
 TARGET_BUGS = [
     target_moves_at_another_temperature,
     target_moves_of_another_pseudo_sample,
+    target_moves_as_often_as_it_pays,
+    target_moves_in_a_metric_by_place,
 ]
 BUGS = [
     refresh_always,

@@ -6,8 +6,17 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.methods.abstract import Prepared
+from pseudo_extended.run import settings
 from pseudo_extended.run.loop import milestones
-from pseudo_extended.run.settings import MOST_DRAWS, MOST_DRAWS_UNASKED, Draws, check_draws, check_rule, settled
+from pseudo_extended.run.settings import (
+    MOST_DRAWS,
+    MOST_DRAWS_UNASKED,
+    MOST_EVALUATIONS_UNASKED,
+    Draws,
+    check_draws,
+    check_rule,
+    settled,
+)
 from pseudo_extended.stopping import AbstractStoppingRule, GoodEnough
 from pseudo_extended.store import decode
 
@@ -42,6 +51,10 @@ class TestThePlan:
 
     def test_other_methods_make_a_thousand(self):
         assert checked(until_good=False).draws == 1000
+
+    def test_it_has_a_limit_in_evaluations(self):
+        assert checked().max_evaluations == MOST_EVALUATIONS_UNASKED
+        assert checked(draws=500).max_evaluations is checked(target_ess=300).max_evaluations is None
 
     def test_a_rule_of_the_users_is_the_only_one(self):
         plan = checked(target_ess=300)
@@ -161,3 +174,28 @@ class TestARuleOfTheUsers:
             pe.resume(tmp_path / "run", log_density, progress=False)
         resumed = pe.resume(tmp_path / "run", log_density, stop=EvidenceKnown(0.5), progress=False)
         np.testing.assert_array_equal(resumed.points, whole.points)
+
+
+class TestItsLimit:
+    """What cannot become good ends at a number of evaluations, at a milestone, however the run is scheduled."""
+
+    @pytest.fixture
+    def limited(self, monkeypatch):
+        monkeypatch.setattr(settings, "MOST_EVALUATIONS_UNASKED", 100_000)
+        monkeypatch.setattr(settings, "GoodEnough", lambda: GoodEnough(ess=1e9))
+
+        def sample(**given):
+            return pe.sample(log_density, np.zeros(2), seed=3, chains=2, progress=False, **given)
+
+        return sample
+
+    def test_the_last_milestone_that_keeps_within_it(self, limited):
+        run = limited()
+        assert run.stopped == "evaluations"
+        assert run.num_draws in list(milestones(MOST_DRAWS_UNASKED))
+        assert 50_000 < run.evaluations.draws <= 100_000 < 1.5 * run.evaluations.draws
+        assert any("100,000 evaluations" in sentence and "sample size" in sentence for sentence in run.warnings)
+
+    def test_it_does_not_depend_on_the_schedule(self, limited):
+        one, other = limited(), limited(cores=1, chunk=17)
+        np.testing.assert_array_equal(one.unconstrained, other.unconstrained)

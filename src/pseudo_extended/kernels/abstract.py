@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels.metric import Metric
+from pseudo_extended.kernels.metric import Metric, SharedFactor, times, transpose_times
 from pseudo_extended.kernels.tempered import TemperedPoint, log_density_at, select, tempered_point
 from pseudo_extended.target import Target
 
@@ -92,7 +92,7 @@ class AbstractKernel(eqx.Module):
         place = _identity
         if shared is not None:
             place = partial(_place, point.position, shared)
-            gradient = None if start.gradient is None else start.gradient @ shared
+            gradient = None if start.gradient is None else transpose_times(shared, start.gradient)
             start = KernelState(jnp.zeros_like(point.position), start.log_density, gradient)
         parameters = KernelParameters(step_size, metric.inverse_mass)
         new, info = self.step(key, lambda z: log_density(place(z)), start, parameters)
@@ -123,8 +123,8 @@ def _identity(z: Float[Array, " d"]) -> Float[Array, " d"]:
     return z
 
 
-def _place(origin: Float[Array, " d"], shared: Float[Array, "d d"], z: Float[Array, " d"]) -> Float[Array, " d"]:
-    return origin + shared @ z
+def _place(origin: Float[Array, " d"], shared: SharedFactor, z: Float[Array, " d"]) -> Float[Array, " d"]:
+    return origin + times(shared, z)
 
 
 def initial_state(log_density: LogDensity, position: Float[Array, " dim"], *, gradient: bool) -> KernelState:

@@ -4,6 +4,7 @@ The evidence that each base finds tells whether it missed something; among those
 """
 
 import numpy as np
+from scipy.special import logsumexp
 
 from pseudo_extended.pilot.annealer import Pilot
 from pseudo_extended.pilot.learned_base import LearnedBase, claimed
@@ -15,6 +16,8 @@ MIN_CLAIMED = 0.9
 """The part of the target that the longest list of modes has to hold, if there are more modes than that."""
 SETTLED = 2.5
 """A path so short, from a base at all modes that were found, needs no rival."""
+HOLLOW = 10.0
+"""A log mass so far from Laplace's says that the modes are not where the mass is; more in many dimensions."""
 MISSED = 5.0
 """The length of path that a unit of log Z is worth: missing a tenth of the mass is as bad as half a unit more to go."""
 
@@ -38,6 +41,15 @@ def why_not_listed(modes: Modes, base: LearnedBase, broad: Pilot | None) -> str 
     if share >= MIN_CLAIMED:
         return None
     return f"the {MAX_MODES} heaviest of {len(modes.x)} modes hold {share:.0%} of what {broad.name} reached"
+
+
+def is_hollow(pilot: Pilot, modes: Modes) -> bool:
+    """Whether the target has quite another mass than normals at its modes say, so that they tell nothing of it.
+
+    The neck of a funnel is high and holds next to nothing; where a scale may go to zero, an ascent ends in rounding.
+    """
+    room = HOLLOW * (1 + modes.x.shape[1] / 100) + 2 * pilot.error
+    return abs(pilot.log_z - float(logsumexp(modes.log_mass))) > room
 
 
 def is_settled(pilot: Pilot) -> bool:

@@ -25,7 +25,7 @@ from pseudo_extended.pilot.mode_search import DENSE_UP_TO, MAX_MODES, ModeSearch
 from pseudo_extended.pilot.prior_mass import NORMALISED, PriorMass, log_ratios, prior_mass
 from pseudo_extended.pilot.report import PilotReport, no_modes
 from pseudo_extended.pilot.symmetric_modes import with_images
-from pseudo_extended.pilot.whitening import from_points
+from pseudo_extended.pilot.whitening import Whitening, from_points
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture, NormalShells
 
@@ -42,6 +42,8 @@ class PreparedPath(NamedTuple):
     """A factor for the metric at all temperatures, where the pilot learned one."""
     notes: tuple[str, ...]
     report: PilotReport
+    first_length: float
+    """The length of the path from the first base that was annealed: how far the target is from normals at its modes."""
 
     @property
     def length(self) -> float:
@@ -106,6 +108,7 @@ class _Learning:
         self.notes: list[str] = []
         self.mass = NORMALISED
         self.round: NormalShells
+        self.hollow = False
 
     def keep_own(self) -> PreparedPath:
         """The path from the base that the target has."""
@@ -128,6 +131,7 @@ class _Learning:
         self.round = self._around_starts() if self.modes.is_empty else broad_base(self.modes)
         from_modes = [kind() for kind in FROM_MODES]
         self._try(from_modes)
+        self._look_for_mass_elsewhere()
         if not self._is_settled():
             broad = self._try([kind() for kind in BROAD])
             self._require_a_path()
@@ -174,9 +178,18 @@ class _Learning:
 
         It would where there is one mode in many dimensions.
         """
+        is_alone = not self.preparation.dense and len(self.modes.x) == 1
+        return not self.hollow and any(is_alone or choice.is_settled(pilot) for pilot in self.tried)
+
+    def _look_for_mass_elsewhere(self) -> None:
+        """See whether the modes that were found hold the target's mass; if not, nothing is made of them from here."""
         modes = self.modes
-        is_alone = self.preparation.whitens and len(modes.x) == 1 and bool(modes.num_hits[0] > 1)
-        return any(is_alone or choice.is_settled(pilot) for pilot in self.tried)
+        if not (self.tried and modes.covariance.ndim == 3 and choice.is_hollow(self.tried[0], modes)):
+            return
+        self.notes.append("the mass is not at the modes that were found, as in a funnel.")
+        self.hollow, self.round = True, self._around_starts()
+        if self.preparation.whitens:
+            self.annealer.whitening = Whitening.nothing(self.target.dim)
 
     def _around_starts(self) -> NormalShells:
         centre = self.x.mean(axis=0)
@@ -215,7 +228,7 @@ class _Learning:
             base = pad_components(base, 8 if base.num_components > len(SHELLS) else 1)
         found = PilotReport(self.modes, tuple(pilot.report() for pilot in self.tried), best.name, num_search)
         factor = None if best.whitening is None else np.asarray(best.whitening.factor)
-        return PreparedPath(base, best.annealed, factor, tuple(self.notes), found)
+        return PreparedPath(base, best.annealed, factor, tuple(self.notes), found, self.tried[0].length)
 
 
 def _name_of_own(target: Target) -> str:

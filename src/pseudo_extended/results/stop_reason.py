@@ -12,6 +12,8 @@ class StopReason(StrEnum):
 
     ENOUGH = "enough"
     """A stopping rule was met, such as `target_ess`."""
+    EVALUATIONS = "evaluations"
+    """More draws would have taken more evaluations of the density than the run may make."""
     TIME_LIMIT = "time_limit"
     INTERRUPTED = "interrupted"
     """Ctrl-C was pressed."""
@@ -50,5 +52,5 @@ def stop_reason(text: str | None) -> StopReason | None:
 
 
 def has_enough(stopped: str | None) -> bool:
-    """Whether a run made all its draws, or as many as its stopping rule asked for."""
-    return stopped is None or StopReason(stopped) is StopReason.ENOUGH
+    """Whether a run made all its draws, or as many as its stopping rule asked for or allowed."""
+    return stopped is None or StopReason(stopped) in (StopReason.ENOUGH, StopReason.EVALUATIONS)

@@ -14,7 +14,7 @@ from pseudo_extended.run.cluster import Cluster
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.interrupt import Interruptions
 from pseudo_extended.run.lanes import Lane, make_lanes
-from pseudo_extended.run.loop import Ending, Loop, Plan
+from pseudo_extended.run.loop import Ending, Loop, Plan, next_milestone
 from pseudo_extended.run.outcome import (
     TERMINATED,
     build_result,
@@ -124,8 +124,8 @@ def _run(
         recorder.finish(lanes, job.draws.draws, None)
         return Ending(None, job.draws.draws)
     draws, schedule = job.draws, job.schedule
-    is_enough = None if job.rule is None else partial(_is_enough, job.rule, inspect)
-    plan = Plan(draws.num_warmup, draws.draws, 4 * lanes[0].x.nbytes, is_enough, schedule.time_limit, schedule.callback)
+    ends_at = None if job.rule is None else partial(_ends_at, job.rule, draws.max_evaluations, inspect)
+    plan = Plan(draws.num_warmup, draws.draws, 4 * lanes[0].x.nbytes, ends_at, schedule.time_limit, schedule.callback)
     try:
         ended = Loop(workers, lanes, plan, recorder, interruptions).run(report, control, inspect)
     except BaseException:
@@ -140,6 +140,14 @@ def _run(
     return Ending(ended.stopped, most)
 
 
-def _is_enough(rule: AbstractStoppingRule, inspect: Callable[[int], Result], num_draws: int) -> bool:
-    """Whether a rule is content with the first so many draws."""
-    return not clauses(rule, inspect(num_draws))
+def _ends_at(
+    rule: AbstractStoppingRule, max_evaluations: int | None, inspect: Callable[[int], Result], num_draws: int
+) -> StopReason | None:
+    """Whether a rule is content with the first so many draws, or half as many more would be too many evaluations."""
+    result = inspect(num_draws)
+    if not clauses(rule, result):
+        return StopReason.ENOUGH
+    if max_evaluations is None or result.evaluations is None:
+        return None
+    following = result.evaluations.draws * next_milestone(num_draws) / num_draws
+    return StopReason.EVALUATIONS if following > max_evaluations else None

@@ -28,8 +28,8 @@ class Plan(NamedTuple):
     num_draws: int
     bytes_a_draw: int
     """Of a lane, about."""
-    is_enough: Callable[[int], bool] | None = None
-    """Asked about the first so many draws, at milestones that depend on nothing but their number."""
+    ends_at: Callable[[int], StopReason | None] | None = None
+    """Why the run ends with the first so many draws, if at all. Asked at milestones."""
     time_limit: float | None = None
     """Seconds after which the run ends with what it has."""
     callback: Callback | None = None
@@ -53,7 +53,12 @@ def milestones(num_draws: int) -> Iterator[int]:
     milestone = 100
     while milestone < num_draws:
         yield milestone
-        milestone = milestone * 3 // 2
+        milestone = next_milestone(milestone)
+
+
+def next_milestone(milestone: int) -> int:
+    """Half as many again."""
+    return milestone * 3 // 2
 
 
 class Loop:
@@ -71,7 +76,9 @@ class Loop:
         self.total = plan.num_warmup + plan.num_draws
         self.divergences = 0
         self.stopped: StopReason | None = None
-        self.ahead = milestones(plan.num_draws) if plan.is_enough is not None else iter(())
+        self.by_rule = False
+        """Whether it was a milestone that ended the run."""
+        self.ahead = milestones(plan.num_draws) if plan.ends_at is not None else iter(())
         self.milestone = next(self.ahead, None)
         self.running: dict[Future[AdvancedLane], tuple[Lane, Segment]] = {}
 
@@ -101,7 +108,7 @@ class Loop:
                 self._tell(report, control, inspect)
             self.recorder.commit(self.lanes)
         self.interruptions.draws_are_made()
-        return Ending(self.stopped, self.milestone if self.stopped is StopReason.ENOUGH else None)
+        return Ending(self.stopped, self.milestone if self.by_rule else None)
 
     def _submit(self, waiting: list[Lane], control: Control) -> None:
         """Work for every free worker."""
@@ -157,9 +164,9 @@ class Loop:
 
     def _ask_milestones(self) -> None:
         while self.milestone is not None and self.recorder.num_draws >= self.milestone and self.stopped is None:
-            if self.plan.is_enough is not None and self.plan.is_enough(self.milestone):
-                self.stopped = StopReason.ENOUGH
-            else:
+            self.stopped = None if self.plan.ends_at is None else self.plan.ends_at(self.milestone)
+            self.by_rule = self.stopped is not None
+            if not self.by_rule:
                 self.milestone = next(self.ahead, None)
 
     def _ask_to_stop(self, control: Control, report: Reporter) -> None:

@@ -66,7 +66,11 @@ def _unmet(job: Job, result: Result, ended: Ending) -> list[Message]:
     if rule.target_ess is not None:
         limit = "the run ended before" if ended.stopped else f"draws = {draws.draws} were not enough: give more"
         return [kinds.ESS_NOT_REACHED(wanted=rule.target_ess, missing=missing[0], limit=limit)]
-    limit = "the run ended" if ended.stopped else f"the run ended at its limit of {draws.draws} draws a chain"
+    limit = "the run ended"
+    if ended.stopped is StopReason.EVALUATIONS:
+        limit = f"the run ended at its limit of {draws.max_evaluations:,} evaluations of the density"
+    elif ended.stopped is None:
+        limit = f"the run ended at its limit of {draws.draws} draws a chain"
     return [kinds.NOT_GOOD_ENOUGH(limit=limit, missing="; ".join(missing))]
 
 

@@ -18,7 +18,7 @@ from pseudo_extended.methods import AbstractMethod
 from pseudo_extended.models.dispatch import library_target
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results.result import Evaluations, Result
-from pseudo_extended.results.stop_reason import StopReason, stop_reason
+from pseudo_extended.results.stop_reason import StopReason, has_enough, stop_reason
 from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.pilots import join, parts_of
@@ -213,9 +213,9 @@ def _as_planned(store: Store) -> Draws:
 
 def _longer(more: int, store: Store) -> Draws:
     manifest = store.manifest
-    had = manifest.num_draws if manifest.stopped == StopReason.ENOUGH else None
+    had = manifest.num_draws if manifest.stopped is not None and has_enough(manifest.stopped) else None
     total = (manifest.plan.draws if had is None else had) + more
-    return manifest.plan._replace(draws=total, stop=None, is_unasked=False)
+    return manifest.plan._replace(draws=total, stop=None, is_unasked=False, max_evaluations=None)
 
 
 def as_asked(wanted: Draws, given: Collection[str], store: Store) -> Draws:
@@ -232,7 +232,7 @@ def as_asked(wanted: Draws, given: Collection[str], store: Store) -> Draws:
                 f"{name} must be that of the run in store {str(store.root)!r} to go on with it, {stored}; got {asked}. "
                 "Give it as it was, or name another store."
             )
-    if "draws" not in given or store.manifest.stopped == StopReason.ENOUGH:
+    if "draws" not in given or (store.manifest.stopped is not None and has_enough(store.manifest.stopped)):
         return plan
     return plan._replace(draws=max(plan.draws, wanted.draws))
 

@@ -77,7 +77,8 @@ def sample(
         draws: Draws to keep of each chain. Unless given, or asked for by a stopping rule, the default method goes on
             until every mean has an effective sample size of 2,000, every R-hat is below 1.01 and, if there are several
             modes, every chain has made ten round trips along the path; or until 10,000 draws (fewer where they would
-            take more than half a gigabyte). Other methods make 1,000.
+            take more than half a gigabyte, or four million evaluations of the density for all chains together).
+            Other methods make 1,000.
         warmup: Iterations before them, in which step sizes and metric are tuned: 1,000 unless given, and for the
             default method as many as the path found by its pilot needs.
         chains: Independent chains.

@@ -25,6 +25,8 @@ MOST_DRAWS_UNASKED = 10_000
 """Of each chain, where the user says nothing."""
 MOST_BYTES_UNASKED = 2**29
 """Of the points of all chains, where the user says nothing; a run never makes fewer than 1,000 draws for it."""
+MOST_EVALUATIONS_UNASKED = 4_000_000
+"""Of the density in the draws of all chains, where the user says nothing."""
 
 
 class Schedule(NamedTuple):
@@ -129,6 +131,7 @@ def check_draws(
         secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0),
         code_of_rule(rule),
         until_good,
+        MOST_EVALUATIONS_UNASKED if until_good else None,
     )
     return plan, rule
 

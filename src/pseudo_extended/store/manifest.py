@@ -44,6 +44,8 @@ class Draws(NamedTuple):
     """The stopping rule, encoded, with which a run may end before its last draw; None if it may not."""
     is_unasked: bool = False
     """Whether nobody said how long the run is to be, so that memory may limit its draws."""
+    max_evaluations: int | None = None
+    """Of the density, in the draws of all chains: the run ends at the last milestone that keeps within it."""
 
     @property
     def num_warmup(self) -> int:

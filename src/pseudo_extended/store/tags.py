@@ -44,6 +44,9 @@ TAGS = {
     "part/pilot-candidate": "pseudo_extended.pilot.report:CandidateReport",
     "part/pilot-report": "pseudo_extended.pilot.report:PilotReport",
     "part/path": "pseudo_extended.tempering.path:Path",
+    "part/low-rank": "pseudo_extended.kernels.metric:LowRank",
+    "part/target-moves": "pseudo_extended.methods.adaptive.target_moves:TargetMoves",
+    "part/target-parameters": "pseudo_extended.methods.adaptive.target_moves:TargetParameters",
     "part/windowed-warmup": "pseudo_extended.warmup.windows:WindowedWarmup",
     "stop/good-enough": "pseudo_extended.stopping:GoodEnough",
 }
@@ -54,9 +57,9 @@ RENAMED_FIELDS: dict[str, dict[str, str]] = {}
 
 ADDED_FIELDS: dict[str, dict[str, Any]] = {
     "base/normal-mixture": {"labels": None},
-    "part/index-parameters": {"target_scale": None},
+    "part/index-parameters": {"target": None},
     "kernel/hmc": {"jitter": 0.0},
-    "method/index-gibbs": {"leaps": False, "target_kernel": None, "num_target_moves": 0, "shared_metric": None},
+    "method/index-gibbs": {"leaps": False, "target_moves": None, "shared_metric": None},
 }
 """For each tag, fields that older stores do not have, and the value that they stood for, as `encode` writes it."""
 

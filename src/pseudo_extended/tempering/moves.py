@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.kernels import AbstractKernel, KernelInfo, Metric, TemperedPoint
-from pseudo_extended.kernels.metric import Factor
+from pseudo_extended.kernels.metric import Factor, SharedFactor
 from pseudo_extended.kernels.tempered import Evaluate, select
 from pseudo_extended.target import Target
 
@@ -21,7 +21,7 @@ def move_points(
     beta: Float[Array, " point"],
     step_size: Float[Array, " point"],
     factor: Factor,
-    shared: Float[Array, "d d"] | None = None,
+    shared: SharedFactor | None = None,
 ) -> tuple[TemperedPoint, KernelInfo]:
     """Move every point once by a kernel, at its own β and with its own step size and metric.
 
@@ -44,7 +44,7 @@ def move_point(
     beta: Float[Array, ""],
     step_size: Float[Array, ""],
     factor: Factor,
-    shared: Float[Array, "d d"] | None = None,
+    shared: SharedFactor | None = None,
 ) -> tuple[TemperedPoint, KernelInfo]:
     """Move one point once, as `move_points` does."""
     steps = jnp.broadcast_to(step_size, kernel.target_acceptance.shape)

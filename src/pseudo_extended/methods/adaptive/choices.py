@@ -6,10 +6,14 @@ from pseudo_extended.kernels import HMC
 
 MAX_CELLS = 16
 """The number of cells of a path that nothing is known of, or that is long."""
+NORMAL_PATH = 1.0
+"""From a normal at the mode of a normal it is 0.7 long."""
 LONG_PATH = 2.5
 """Beyond it the pseudo-sample that carries the target does most of the work, and short moves are not enough."""
 FEW_DIMENSIONS = 16
 """Up to which a dense metric costs next to nothing."""
+LEAST_OF_ALL = 0.25
+"""In many dimensions a step has the moves of all with this probability at least, where the target makes its own."""
 
 
 def kernel_for(dim: int | None) -> HMC:
@@ -49,16 +53,25 @@ def warmup_for(length: float) -> int:
     return int(np.clip(50 * np.ceil((100 + 50 * length) / 50), 100, 1000))
 
 
-def needs_target_moves(length: float, dim: int) -> bool:
-    """Whether the pseudo-sample that carries the target is to make moves of its own.
+def share_of_target(length: float, first_length: float, dim: int, *, has_many_modes: bool) -> float:
+    """The share of all evaluations that the moves of the target's own pseudo-sample are to have.
 
-    On a long path in many dimensions it does most of the work, and short moves do not cross the target. In few
-    dimensions it is the way along the path that takes the time, and short moves of all are worth more.
+    If the path from a normal at the one mode is that of a normal, refreshments do it, and none are made. If it is not,
+    but not long either, they have a quarter, for what the pilot's points have missed; so where there are several modes,
+    as then it is the way along the path that takes the time. On a long path to a single mode the others are of use only
+    where NUTS does badly; in few dimensions they cost little and that is often, so each has half, and neither can lose
+    more than that against the other.
 
-    >>> needs_target_moves(1.0, 100), needs_target_moves(8.0, 100), needs_target_moves(8.0, 10)
-    (False, True, False)
+    >>> share_of_target(0.7, 0.7, 100, has_many_modes=False), share_of_target(8.0, 9.0, 100, has_many_modes=False)
+    (0.0, 0.8)
     """
-    return length > LONG_PATH and dim > FEW_DIMENSIONS
+    if first_length <= (LONG_PATH if has_many_modes else NORMAL_PATH):
+        return 0.0
+    if dim <= FEW_DIMENSIONS:
+        return 0.5 if first_length > LONG_PATH and not has_many_modes else 0.25
+    if length <= LONG_PATH:
+        return 0.25
+    return 2 / 3 if has_many_modes else 0.8
 
 
 def particles_for(length: float, dim: int, *, has_many_modes: bool = True) -> int:
@@ -73,7 +86,7 @@ def particles_for(length: float, dim: int, *, has_many_modes: bool = True) -> in
     >>> particles_for(1.0, 2), particles_for(1.0, 32), particles_for(8.0, 32), particles_for(30.0, 100)
     (12, 6, 11, 16)
     """
-    if not has_many_modes and needs_target_moves(length, dim):
+    if length > LONG_PATH and dim > FEW_DIMENSIONS and not has_many_modes:
         return 4
     least = 12 if dim <= FEW_DIMENSIONS else 6
     wanted = int(np.clip(5 + np.ceil(0.7 * length), least, 16))

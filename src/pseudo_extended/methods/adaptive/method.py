@@ -10,7 +10,7 @@ q(x) = ∫ γ_{β(t)}(x) g(t) dt. The weighted points are the paper's with this 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -25,15 +25,17 @@ from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
 from pseudo_extended.methods.adaptive.choices import (
     FEW_DIMENSIONS,
+    LEAST_OF_ALL,
     kernel_for,
-    needs_target_moves,
     particles_for,
+    share_of_target,
     warmup_for,
 )
 from pseudo_extended.methods.adaptive.index import draw_index
 from pseudo_extended.methods.adaptive.moves import Moves
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters, tuned, untuned, with_rows_for
 from pseudo_extended.methods.adaptive.state import AdaptiveInfo, AdaptiveState
+from pseudo_extended.methods.adaptive.target_moves import TargetAdaptation, TargetMoves, first_parameters
 from pseudo_extended.pilot.annealer import Preparation
 from pseudo_extended.pilot.mode_search import NUM_ASCENTS
 from pseudo_extended.pilot.preparation import prepare_path
@@ -57,8 +59,13 @@ MAX_SEARCHED = 1000
 dimension, hours for a regression on some thousand covariates."""
 HOW_USED = "in every step each pseudo-sample is moved by a random one."
 """The sentence about the use of declared symmetries."""
-MAX_DEPTH = 8
-"""The depth of the trees of NUTS: 255 evaluations, so that a step size that has collapsed does not stop the run."""
+
+
+class BothAdaptations(NamedTuple):
+    """The state of warm-up where the target's pseudo-sample makes moves of its own."""
+
+    path: TemperatureAdaptation
+    target: TargetAdaptation
 
 
 class AdaptivePseudoExtended(AbstractPreparedMethod):
@@ -90,9 +97,8 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
     width: int = eqx.field(static=True)
     leaps: bool = eqx.field(static=True)
     """Whether pseudo-samples leap between the modes of a learned mixture."""
-    target_kernel: AbstractKernel | None
+    target_moves: TargetMoves | None
     """Further moves of the pseudo-sample that carries the target, where short ones do not cross it."""
-    num_target_moves: int = eqx.field(static=True)
     learned_base: AbstractBase | None
     shared_metric: Float[Array, "d d"] | None
     """The factor that all metrics have in common."""
@@ -109,8 +115,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         metric: str = "auto",
         width: int = 2,
         leaps: bool = True,
-        target_kernel: AbstractKernel | None = None,
-        num_target_moves: int = 0,
+        target_moves: TargetMoves | None = None,
         learned_base: AbstractBase | None = None,
         shared_metric: Float[Array, "d d"] | None = None,
         parameters: AdaptiveParameters | None = None,
@@ -137,7 +142,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         self.metric = checks.choice("metric", metric, ("auto", "diagonal", "dense"))
         self.width = checks.integer("width", width, minimum=1, maximum=1024)
         self.leaps = leaps
-        self.target_kernel, self.num_target_moves = target_kernel, num_target_moves
+        self.target_moves = target_moves
         self.learned_base, self.shared_metric = learned_base, shared_metric
         self.parameters = parameters
 
@@ -208,14 +213,13 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         parameters = AdaptiveParameters(*tuned(self.temperatures, prepared.annealed))
         if self.is_free and isinstance(prepared.base, NormalMixture):
             parameters = with_rows_for(parameters, prepared.base)
-        target_kernel = None
-        if self.chooses_kernel and self.kernel.uses_gradient and needs_target_moves(length, target.dim):
-            target_kernel = NUTS(max_depth=MAX_DEPTH)
-            parameters = parameters._replace(
-                log_step=jnp.append(parameters.log_step, parameters.log_step[-1]),
-                target_scale=jnp.asarray(prepared.target_scale()),
-            )
-            notes = (*notes, "the pseudo-sample that carries the target also makes moves of NUTS.")
+        target_moves = None
+        share = share_of_target(length, prepared.first_length, target.dim, has_many_modes=prepared.has_many_modes)
+        if self.chooses_kernel and share:
+            target_moves = TargetMoves(NUTS(), share, 1.0 if target.dim <= FEW_DIMENSIONS else LEAST_OF_ALL)
+            own = first_parameters(parameters.scale[-1], prepared.shared_metric, prepared.target_scale())
+            parameters = parameters._replace(target=own)
+            notes = (*notes, f"the target's pseudo-sample makes moves of NUTS, with {share:.0%} of all evaluations.")
         notes = (*notes, *(f"declared: {action.describe()}; {HOW_USED}" for action in target.symmetries))
         method = AdaptivePseudoExtended(
             num_particles,
@@ -224,9 +228,8 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             base=self.base,
             metric=self.metric,
             leaps=self.leaps,
-            width=self.width if target_kernel is None else 1,
-            target_kernel=target_kernel,
-            num_target_moves=0 if target_kernel is None else 2,
+            width=self.width if target_moves is None else 1,
+            target_moves=target_moves,
             learned_base=jax.tree.map(jnp.asarray, prepared.base),
             shared_metric=None if prepared.shared_metric is None else jnp.asarray(prepared.shared_metric),
             parameters=parameters,
@@ -245,20 +248,26 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         zeros = jnp.zeros(self.num_particles)
         nobody = jnp.zeros(self.num_particles, bool)
         moved = KernelInfo(zeros, nobody, nobody, jnp.zeros(self.num_particles, int))
-        of_target = None if self.target_kernel is None else jax.tree.map(lambda each: each[0], moved)
+        of_target = None if self.target_moves is None else jax.tree.map(lambda each: each[0], moved)
         leap_rate = jnp.zeros(2) if self.leaps and parameters.path.has_rows else None
-        info = AdaptiveInfo(zeros, nobody, zeros, moved, zeros, zeros, of_target, jnp.asarray(0), leap_rate)
+        none = jnp.asarray(0)
+        number = None if of_target is None else none
+        info = AdaptiveInfo(zeros, nobody, zeros, moved, zeros, zeros, of_target, none, number, leap_rate)
         label = jax.vmap(self._mixture(target).label)(x) if parameters.path.has_rows else None
         state = draw_index(key, self.temperatures, parameters.path, points, info, label)
-        return Chain(state, parameters, start_adaptation(parameters.path, parameters.log_step))
+        adaptation = start_adaptation(parameters.path, parameters.log_step)
+        if self.target_moves is None:
+            return Chain(state, parameters, adaptation)
+        assert parameters.target is not None
+        own = self.target_moves.start(parameters.target, target.dim)
+        return Chain(state, parameters, BothAdaptations(adaptation, own))
 
     def step(self, key: Key[Array, ""], target: Target, chain: Chain) -> tuple[AdaptiveState, AdaptiveInfo]:
         """Move every pseudo-sample at its temperature, then draw the index and the temperatures."""
         moves = Moves(
             self._own_target(target),
             self.kernel,
-            self.target_kernel,
-            self.num_target_moves,
+            self.target_moves,
             self.shared_metric,
             self.leaps,
         )
@@ -267,16 +276,26 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         return draw_index(key_index, self.temperatures, chain.parameters.path, points, info, label), info
 
     def adapt(self, target: Target, chain: Chain, stage: Stage, info: AdaptiveInfo) -> Chain:
-        """Adapt g towards even visits of the path, and step sizes towards the kernel's acceptance rate."""
+        """Adapt what belongs to the path, and what to the target's own moves."""
         del target
+        both = chain.adaptation
+        if self.target_moves is None or not isinstance(both, BothAdaptations):
+            return self._adapt_path(chain, stage, info)
+        chain = self._adapt_path(chain._replace(adaptation=both.path), stage, info)
+        assert info.target_move is not None
+        assert info.num_target_moves is not None
+        carrier = jax.tree.map(lambda leaf: leaf[chain.state.carrier], chain.state.points)
+        own, of_target = self.target_moves.adapt(
+            chain.parameters.target, both.target, stage, carrier, info.target_move, info.num_target_moves
+        )
+        return Chain(chain.state, chain.parameters._replace(target=own), BothAdaptations(chain.adaptation, of_target))
+
+    def _adapt_path(self, chain: Chain, stage: Stage, info: AdaptiveInfo) -> Chain:
+        """Move g towards even visits of the path, and step sizes towards the kernel's acceptance rate."""
         parameters, adaptation = chain.parameters, chain.adaptation
         knot, acceptance = parameters.knot(info.t), info.move.acceptance_rate
         aim = jnp.broadcast_to(jnp.asarray(self.kernel.target_acceptance)[0], knot.shape)
-        if info.target_move is not None and self.target_kernel is not None:
-            knot = jnp.append(knot, parameters.num_knots)
-            acceptance = jnp.append(acceptance, info.target_move.acceptance_rate)
-            aim = jnp.append(aim, jnp.asarray(self.target_kernel.target_acceptance)[0])
-        counts = jnp.broadcast_to(stage.tunes_step, knot.shape)
+        counts = jnp.asarray(stage.tunes_step) & (info.move.num_evaluations > 0)
         log_step, visits = adapt_steps(parameters.log_step, adaptation.visits, knot, acceptance, counts, aim)
         num_updates = adaptation.num_updates + 1
         path, state, rows = parameters.path, chain.state, adaptation.rows

@@ -4,18 +4,19 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels import AbstractKernel, KernelInfo, TemperedPoint
+from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, TemperedPoint
 from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters
 from pseudo_extended.methods.adaptive.state import AdaptiveInfo, AdaptiveState
+from pseudo_extended.methods.adaptive.target_moves import TargetMoves
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture
 from pseudo_extended.tempering.bridges import log_masses
 from pseudo_extended.tempering.labelled import Labelled, Rows, labelled, refresh_labelled, settle
 from pseudo_extended.tempering.leaps import leapers, offer_leaps, take_leaps
-from pseudo_extended.tempering.moves import move_point, move_points, refresh
+from pseudo_extended.tempering.moves import move_points, refresh
 from pseudo_extended.tempering.path import on_path
 from pseudo_extended.tempering.symmetric import Sited, move_by_symmetry
 
@@ -38,9 +39,8 @@ class Moves(NamedTuple):
     """With the base of the path."""
     kernel: AbstractKernel
     """The local moves of all pseudo-samples."""
-    target_kernel: AbstractKernel | None
-    """The kernel of further moves of the pseudo-sample that carries the target."""
-    num_target_moves: int
+    target_moves: TargetMoves | None
+    """Further moves of the pseudo-sample that carries the target."""
     shared_metric: Float[Array, "d d"] | None
     leaps: bool
     """Whether pseudo-samples leap between the modes of a learned mixture."""
@@ -48,66 +48,63 @@ class Moves(NamedTuple):
     def __call__(
         self, key: Key[Array, ""], state: AdaptiveState, parameters: AdaptiveParameters
     ) -> tuple[TemperedPoint, Int[Array, " particle"] | None, AdaptiveInfo]:
+        """Return the points after the step, their labels, and the account.
+
+        Where the target's own pseudo-sample makes moves, the moves of all are left out now and then, by chance.
+        """
+        if self.target_moves is None:
+            return self._move_all(key, state, parameters)
+        own = parameters.target
+        assert own is not None
+        key_all, key_which, key_target = jax.random.split(key, 3)
+        mean_number, rate_of_all = self.target_moves.rates(own, self._cost_of_all(state))
+        uniform = jax.random.uniform(key_which, (2,), dtype=float)
+        number = jnp.floor(mean_number + uniform[0]).astype(int)
+        nothing = _nothing_moved(state, parameters)
+        points, label, info = jax.lax.cond(
+            uniform[1] < rate_of_all,
+            lambda: self._move_all(key_all, state, parameters),
+            lambda: (state.points, state.label, nothing),
+        )
+        before = jax.tree.map(lambda leaf: leaf[state.carrier], points)
+        after, of_target = self.target_moves.move(key_target, self.target, before, own, number)
+        points = jax.tree.map(lambda leaf, new: leaf.at[state.carrier].set(new), points, after)
+        if label is not None:
+            base = self.target.base
+            assert isinstance(base, NormalMixture)  # or there would be no labels
+            label = label.at[state.carrier].set(base.label(after.position))
+        num_evaluations = info.num_evaluations + of_target.num_evaluations
+        return (
+            points,
+            label,
+            info._replace(target_move=of_target, num_target_moves=number, num_evaluations=num_evaluations),
+        )
+
+    def _cost_of_all(self, state: AdaptiveState) -> float:
+        """Evaluations of a step in which all move and are offered draws and leaps, about."""
+        num_steps = self.kernel.num_steps if isinstance(self.kernel, HMC) else 1
+        num_leaps = 2 if self.leaps and state.label is not None else 0
+        return state.t.shape[0] * (num_steps + 1.0) + num_leaps
+
+    def _move_all(
+        self, key: Key[Array, ""], state: AdaptiveState, parameters: AdaptiveParameters
+    ) -> tuple[TemperedPoint, Int[Array, " particle"] | None, AdaptiveInfo]:
         """Move every pseudo-sample; return the points, their labels, and the account."""
-        key_move, key_offer, key_carrier, key_symmetry = jax.random.split(key, 4)
-        carrier = jnp.arange(state.t.shape[0]) == state.carrier
-        t = jnp.where(carrier, 1.0, state.t)
-        beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
+        key_move, key_offer, key_symmetry = jax.random.split(key, 3)
+        carrier, t, beta = _places(state, parameters)
         step_size, factor = parameters.step_size(t), parameters.scale[parameters.knot(t)]
         points, moved = move_points(
             key_move, self.kernel, self.target, state.points, beta, step_size, factor, self.shared_metric
         )
-        points, of_target = self._move_carrier(key_carrier, points, state.carrier, parameters)
         offered = self._offer(key_offer, state, points, Rows(parameters.path, t, carrier), beta)
         points, label = offered.points, offered.label
         if self.target.symmetries:
             now = Sited(points, label, t, carrier, beta)
             points, label = move_by_symmetry(key_symmetry, self.target, now, parameters.path)
         num_evaluations = jnp.sum(moved.num_evaluations) + offered.num_evaluations
-        if of_target is not None:
-            num_evaluations = num_evaluations + of_target.num_evaluations
-        return (
-            points,
-            label,
-            AdaptiveInfo(
-                beta,
-                carrier,
-                t,
-                moved,
-                offered.refresh_rate,
-                offered.fresh_log_mass,
-                of_target,
-                num_evaluations,
-                offered.leap_rate,
-            ),
-        )
-
-    def _move_carrier(
-        self, key: Key[Array, ""], points: TemperedPoint, carrier: Int[Array, ""], parameters: AdaptiveParameters
-    ) -> tuple[TemperedPoint, KernelInfo | None]:
-        """Move the pseudo-sample that carries the target some more, by a kernel of its own."""
-        if self.target_kernel is None:
-            return points, None
-        assert parameters.target_scale is not None
-        kernel, factor, one = self.target_kernel, parameters.target_scale, jnp.ones(())
-        step_size = jnp.exp(parameters.log_step[-1])
-
-        def again(i: Array, carry: tuple[TemperedPoint, KernelInfo]) -> tuple[TemperedPoint, KernelInfo]:
-            point, so_far = carry
-            point, info = move_point(
-                jax.random.fold_in(key, i), kernel, self.target, point, one, step_size, factor, self.shared_metric
-            )
-            return point, KernelInfo(
-                so_far.acceptance_rate + info.acceptance_rate / self.num_target_moves,
-                so_far.diverging | info.diverging,
-                so_far.non_finite | info.non_finite,
-                so_far.num_evaluations + info.num_evaluations,
-            )
-
-        nothing = KernelInfo(jnp.zeros(()), jnp.asarray(False), jnp.asarray(False), jnp.asarray(0))
-        before = jax.tree.map(lambda leaf: leaf[carrier], points)
-        after, info = jax.lax.fori_loop(0, self.num_target_moves, again, (before, nothing))
-        return jax.tree.map(lambda leaf, new: leaf.at[carrier].set(new), points, after), info
+        rate, fresh, leap_rate = offered.refresh_rate, offered.fresh_log_mass, offered.leap_rate
+        info = AdaptiveInfo(beta, carrier, t, moved, rate, fresh, None, num_evaluations, leap_rate=leap_rate)
+        return points, label, info
 
     def _offer(
         self,
@@ -143,3 +140,30 @@ class Moves(NamedTuple):
             return Offered(points, None, nothing, nothing, None, 0)
         points, rate, delta = refresh(key, self.target.draw_base, evaluate, points, beta)
         return Offered(points, None, rate, log_masses(rows.path, delta), None, num_particles)
+
+
+def _places(
+    state: AdaptiveState, parameters: AdaptiveParameters
+) -> tuple[Bool[Array, " particle"], Float[Array, " particle"], Float[Array, " particle"]]:
+    """Return who carries the target, and the places and inverse temperatures at which all move."""
+    carrier = jnp.arange(state.t.shape[0]) == state.carrier
+    beta = jnp.where(carrier, 1.0, on_path(parameters.path.beta, state.t))
+    return carrier, jnp.where(carrier, 1.0, state.t), beta
+
+
+def _nothing_moved(state: AdaptiveState, parameters: AdaptiveParameters) -> AdaptiveInfo:
+    """Return the account of a step without moves of all.
+
+    The rates, and what the base offered, are those of the last step that had them.
+    """
+    carrier, t, beta = _places(state, parameters)
+    nobody, none = jnp.zeros_like(carrier), jnp.zeros_like(state.last.move.num_evaluations)
+    return state.last._replace(
+        beta=beta,
+        carrier=carrier,
+        t=t,
+        move=KernelInfo(state.last.move.acceptance_rate, nobody, nobody, none),
+        target_move=None,
+        num_target_moves=None,
+        num_evaluations=jnp.asarray(0),
+    )

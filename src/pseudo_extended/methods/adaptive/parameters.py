@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, Int
 from pseudo_extended.instruments import Temperatures
 from pseudo_extended.kernels.metric import Factor
 from pseudo_extended.methods.adaptive.choices import MAX_CELLS, cells_for
+from pseudo_extended.methods.adaptive.target_moves import TargetParameters
 from pseudo_extended.pilot.annealing import Annealed, path_from, tuning_at, tuning_from
 from pseudo_extended.target.bases import NormalMixture
 from pseudo_extended.tempering.mode_rows import with_rows
@@ -23,11 +24,11 @@ class AdaptiveParameters(NamedTuple):
 
     path: Path
     log_step: Float[Array, " step"]
-    """One for each knot and, where the target's own pseudo-sample makes moves of another kernel, one for those."""
+    """One for each knot."""
     scale: Factor
     """The metric at each knot; knots are equally far apart in t, like the nodes of the path."""
-    target_scale: Float[Array, " d"] | None = None
-    """The metric of the moves that the target's own pseudo-sample makes beside, if it makes any."""
+    target: TargetParameters | None = None
+    """Those of the moves that the target's own pseudo-sample makes beside, if it makes any."""
 
     @property
     def num_knots(self) -> int:
@@ -40,7 +41,7 @@ class AdaptiveParameters(NamedTuple):
 
     def step_size(self, t: Float[Array, " particle"]) -> Float[Array, " particle"]:
         """The step size of the local moves at each place on the path."""
-        return jnp.exp(on_path(self.log_step[: self.num_knots], t))
+        return jnp.exp(on_path(self.log_step, t))
 
 
 def fixed_path(temperatures: Temperatures) -> Path:

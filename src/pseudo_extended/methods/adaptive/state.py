@@ -38,8 +38,10 @@ class AdaptiveInfo(NamedTuple):
     fresh_log_mass: Float[Array, " particle"]
     """log q/γ0 at the draws from the base that were offered; -inf where the target vanishes."""
     target_move: KernelInfo | None
-    """The moves of the target's pseudo-sample alone, averaged, where it makes any."""
+    """The moves of the target's pseudo-sample alone: mean acceptance, and the sum of evaluations."""
     num_evaluations: Int[Array, ""]
     """Evaluations of the target in the whole step."""
+    num_target_moves: Int[Array, ""] | None = None
+    """The number of those."""
     leap_rate: Float[Array, " leap"] | None = None
     """The acceptance rate of the leaps that were offered, the first of them to the carrier."""

@@ -29,6 +29,8 @@ class Course(Protocol):
     """All modes that were found so far; it may be empty."""
     round: NormalShells
     """A broad normal in whose units the target is about round."""
+    hollow: bool
+    """Whether the mass of the target is not at its modes; the broad normal is one around the starts then."""
     mass: PriorMass
     """The mass of the prior, where the target has one."""
     tried: list[Pilot]

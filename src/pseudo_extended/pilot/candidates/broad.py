@@ -12,7 +12,8 @@ class BroadNormal(AbstractCandidate):
 
     def propose(self, course: Course) -> Proposals:
         """Propose the normal in whose units the target is about round."""
-        yield Proposal(course.round, "a normal around the starts" if course.modes.is_empty else "a broad normal")
+        knows_nothing = course.modes.is_empty or course.hollow
+        yield Proposal(course.round, "a normal around the starts" if knows_nothing else "a broad normal")
 
 
 class Prior(AbstractCandidate):
