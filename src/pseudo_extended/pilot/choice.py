@@ -4,7 +4,6 @@ The evidence that each base finds tells whether it missed something; among those
 """
 
 import numpy as np
-from scipy.special import logsumexp
 
 from pseudo_extended.pilot.annealer import Pilot
 from pseudo_extended.pilot.learned_base import LearnedBase, claimed
@@ -49,7 +48,7 @@ def is_hollow(pilot: Pilot, modes: Modes) -> bool:
     The neck of a funnel is high and holds next to nothing; where a scale may go to zero, an ascent ends in rounding.
     """
     room = HOLLOW * (1 + modes.x.shape[1] / 100) + 2 * pilot.error
-    return abs(pilot.log_z - float(logsumexp(modes.log_mass))) > room
+    return abs(pilot.log_z - float(np.logaddexp.reduce(modes.log_mass))) > room
 
 
 def is_settled(pilot: Pilot) -> bool:

@@ -12,6 +12,8 @@ LONG_PATH = 2.5
 """Beyond it the pseudo-sample that carries the target does most of the work, and short moves are not enough."""
 FEW_DIMENSIONS = 16
 """Up to which a dense metric costs next to nothing."""
+HOPELESS_PATH = 10.0
+"""In many dimensions pseudo-samples do not travel so long a path within a run."""
 LEAST_OF_ALL = 0.25
 """In many dimensions a step has the moves of all with this probability at least, where the target makes its own."""
 
@@ -72,6 +74,18 @@ def share_of_target(length: float, first_length: float, dim: int, *, has_many_mo
     if length <= LONG_PATH:
         return 0.25
     return 2 / 3 if has_many_modes else 0.8
+
+
+def is_left_to_nuts(length: float, dim: int, *, has_many_modes: bool) -> bool:
+    """Whether the target is best sampled by NUTS alone, N = 1.
+
+    On a path that they do not travel, pseudo-samples would stay near the target, where each has to be moved, and give
+    nothing for it. With one mode there is nothing to be lost.
+
+    >>> is_left_to_nuts(30.0, 500, has_many_modes=False), is_left_to_nuts(30.0, 500, has_many_modes=True)
+    (True, False)
+    """
+    return length > HOPELESS_PATH and dim > FEW_DIMENSIONS and not has_many_modes
 
 
 def particles_for(length: float, dim: int, *, has_many_modes: bool = True) -> int:

@@ -26,6 +26,7 @@ from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prep
 from pseudo_extended.methods.adaptive.choices import (
     FEW_DIMENSIONS,
     LEAST_OF_ALL,
+    is_left_to_nuts,
     kernel_for,
     particles_for,
     share_of_target,
@@ -36,6 +37,7 @@ from pseudo_extended.methods.adaptive.moves import Moves
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters, tuned, untuned, with_rows_for
 from pseudo_extended.methods.adaptive.state import AdaptiveInfo, AdaptiveState
 from pseudo_extended.methods.adaptive.target_moves import TargetAdaptation, TargetMoves, first_parameters
+from pseudo_extended.methods.plain import Plain
 from pseudo_extended.pilot.annealer import Preparation
 from pseudo_extended.pilot.mode_search import NUM_ASCENTS
 from pseudo_extended.pilot.preparation import prepare_path
@@ -59,6 +61,12 @@ MAX_SEARCHED = 1000
 dimension, hours for a regression on some thousand covariates."""
 HOW_USED = "in every step each pseudo-sample is moved by a random one."
 """The sentence about the use of declared symmetries."""
+
+
+LEFT_TO_NUTS = (
+    "the path is too long to be travelled: N = 1, and the target is sampled by NUTS alone, from points that the pilot "
+    "has reached. There is no estimate of log_evidence."
+)
 
 
 class BothAdaptations(NamedTuple):
@@ -207,6 +215,12 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         )
         prepared = prepare_path(key, preparation, target, x[0], say)
         num_particles, notes, length = self.num_particles, prepared.notes, prepared.length
+        chooses = self.chooses_particles and self.chooses_kernel
+        if chooses and is_left_to_nuts(length, target.dim, has_many_modes=prepared.has_many_modes):
+            notes = (*notes, LEFT_TO_NUTS)
+            starts = prepared.starts(key, x.shape[0], 1)
+            report = prepared.report
+            return Prepared(Plain(NUTS()), starts, notes, report, report.num_evaluations, needs_round_trips=False)
         if self.chooses_particles:
             num_particles = particles_for(length, target.dim, has_many_modes=prepared.has_many_modes)
             notes = (*notes, f"N = {num_particles} for a path of this length.")
