@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
-from pseudo_extended.kernels.metric import times, transpose_times
+from pseudo_extended.kernels.metric import LowRank, times, transpose_times
 from pseudo_extended.methods.adaptive.choices import share_of_target
 from pseudo_extended.methods.adaptive.target_moves import TargetMoves, TargetParameters
 from pseudo_extended.precision import double_precision
@@ -66,6 +66,7 @@ class TestTheFactor:
     def test_a_round_normal_stays_as_it_is(self):
         window = window_of(np.eye(300), 60)
         factor = learned(window, low_rank(jnp.ones(300)))
+        assert isinstance(factor, LowRank)
         np.testing.assert_allclose(factor.stretch, 1.0)
         np.testing.assert_allclose(factor.scale, 1.0, rtol=1e-3)
 
@@ -111,5 +112,6 @@ class TestARun:
     def test_half_of_the_evaluations_go_to_the_target_of_a_funnel(self):
         run = pe.sample(funnel, np.zeros(7), seed=0, chains=2, draws=500, progress=False)
         assert any("50% of all evaluations" in note for note in run.notes), run.notes
+        assert run.evaluations is not None
         of_all = 500 * 2 * 3 * run.weights.shape[2]
         assert 0.35 < 1 - of_all / run.evaluations.draws < 0.65
