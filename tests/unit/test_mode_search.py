@@ -285,3 +285,16 @@ def test_the_budget_grows_while_modes_are_found_and_a_note_says_when_it_could_no
     settled.programs = fixed.programs
     settled.from_starts(jax.random.key(0), np.zeros((4, 4)))
     assert settled.notes == []
+
+
+@pytest.mark.parametrize("dim", [50, 200])
+def test_one_parameter_of_many_may_have_two_modes(dim):
+    """0.3 N(3, ¼) + 0.7 N(−3, 1) in one coordinate, normal in the rest: on average over them the modes are close."""
+
+    def log_density(x):
+        narrow = jnp.log(0.3) - 2 * (x[0] - 3) ** 2
+        return jnp.logaddexp(narrow, jnp.log(0.7) - 0.5 * (x[0] + 3) ** 2) - 0.5 * jnp.sum(x[1:] ** 2)
+
+    starts = 0.5 * np.random.default_rng(0).normal(size=(8, dim))
+    modes = search_of(log_density, dim).from_starts(jax.random.key(0), starts)
+    np.testing.assert_allclose(np.sort(modes.x[modes.is_significant, 0]), [-3, 3], atol=1e-3)

@@ -11,6 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+FARTHEST = 4.0
+"""Standard deviations in one direction that are as far as one in all; up to 16 dimensions the mean is larger anyway."""
 Look = Callable[[Float[np.ndarray, "point d"]], tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]]
 """The log density and its gradient at points; -inf outside the support."""
 
@@ -62,9 +64,12 @@ class Neighbourhood(NamedTuple):
         return self._replace(covariance=covariance, whitener=sign[:, None] * self.whitener[order])
 
     def distance(self, away: Float[np.ndarray, "point d"]) -> Float[np.ndarray, " point"]:
-        """How far points that lie `away` from the mode are, in standard deviations, the mean over directions."""
+        """How far points that lie `away` from the mode are: in standard deviations, the mean over directions.
+
+        Or in one direction, in units of `FARTHEST`: of hundreds of parameters, a single one may have two modes.
+        """
         white = away @ self.whitener if self.whitener.ndim == 2 else away * self.whitener
-        return np.sqrt(np.mean(white**2, axis=1))
+        return np.fmax(np.sqrt(np.mean(white**2, axis=1)), np.max(np.abs(white), axis=1, initial=0.0) / FARTHEST)
 
 
 class _Sides(NamedTuple):

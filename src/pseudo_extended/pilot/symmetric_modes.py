@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.pilot.neighbourhood import FARTHEST
 from pseudo_extended.target.symmetries import Action, Element, elements
 
 SAME_PLACE = 1.0
@@ -60,4 +61,5 @@ def _distinct(orbit: Modes) -> Modes:
 def _close(modes: Modes, i: int, x: np.ndarray) -> bool:
     covariance = modes.covariance[i]
     variance = np.diagonal(covariance) if covariance.ndim == 2 else covariance
-    return bool(np.mean((x - modes.x[i]) ** 2 / variance) < SAME_PLACE)
+    square = (x - modes.x[i]) ** 2 / variance
+    return bool(np.mean(square) < SAME_PLACE and np.max(square) < FARTHEST**2)
