@@ -238,7 +238,7 @@ def main() -> None:
                 soak.kill()
             soak.damages()
     except AssertionError as error:
-        failure = str(error)
+        failure = str(error) or "a fork ended as it should not, see above"
     counts = ", ".join(f"{count:,} {name}" for name, count in soak.counts.items() if name != "kept")
     outcome = f"FAILED: {failure}" if failure else "nothing lost, nothing wrong, nothing raw"
     print(f"soak: seed {arguments.seed}, {time.monotonic() - began:.0f} s: {counts}: {outcome}")
