@@ -141,15 +141,22 @@ PARTS: dict[str, Callable[[Path, bool], str]] = {
 }
 
 
-def in_a_process(part: str, quick: bool) -> tuple[str, float, float]:
-    """What a part says, its seconds, and the most memory it took, in bytes."""
-    began = time.perf_counter()
+def in_a_process(part: str, quick: bool) -> tuple[str, float, float, float]:
+    """What a part says, its seconds, those of the processor, and the most memory it took, in bytes."""
+    began, before = time.perf_counter(), processor_seconds()
     command = [sys.executable, __file__, "--child", part, "1" if quick else "0"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    seconds, used = time.perf_counter() - began, processor_seconds() - before
     lines = done.stdout.strip().splitlines()
     if done.returncode or len(lines) < 2:
-        return f"FAILED with {done.returncode}", time.perf_counter() - began, float("nan")
-    return lines[-2], time.perf_counter() - began, float(lines[-1])
+        return f"FAILED with {done.returncode}", seconds, used, float("nan")
+    return lines[-2], seconds, used, float(lines[-1])
+
+
+def processor_seconds() -> float:
+    """Of the processes that this one has started and waited for, and theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def child(part: str, *arguments: str) -> None:
@@ -174,10 +181,10 @@ def main() -> None:
         return
     console = Console(width=120)
     console.print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before we began")
-    table = Table("part", "what came of it", "seconds", "peak memory", title="Load")
+    table = Table("part", "what came of it", "seconds", "processor s", "peak memory", title="Load")
     for part in arguments.parts:
-        said, seconds, peak = in_a_process(part, arguments.quick)
-        table.add_row(part, said, f"{seconds:.0f}", f"{peak / 2**20:,.0f} MiB")
+        said, seconds, used, peak = in_a_process(part, arguments.quick)
+        table.add_row(part, said, f"{seconds:.0f}", f"{used:.0f}", f"{peak / 2**20:,.0f} MiB")
     console.print(table)
 
 
