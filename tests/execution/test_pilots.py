@@ -13,7 +13,7 @@ mpl.use("Agg")
 import pseudo_extended as pe
 from pseudo_extended.results.estimates import mean
 from pseudo_extended.results.pooling import pool
-from pseudo_extended.run.pilots import seed_of
+from pseudo_extended.store.parts import seed_of
 
 from ..doors.made import two_modes
 from ..unit.sentences import assert_sentence
@@ -76,6 +76,42 @@ class TestRun:
         assert "PE607" in {message.code for message in half.warnings}
         with pytest.raises(pe.StoreError, match="resume=True"):
             pe.resume(tmp_path / "half.zarr", log_density)
+
+    def test_stores_that_were_exchanged_are_found(self, stored, tmp_path):
+        _, path = stored
+        store = shutil.copytree(path, tmp_path / "run.zarr")
+        assert pe.verify(store) == []
+        (store / "pilot-0").rename(store / "aside")
+        (store / "pilot-1").rename(store / "pilot-0")
+        (store / "aside").rename(store / "pilot-1")
+        for call in (pe.verify, lambda store: pe.load(store, log_density), lambda store: pe.resume(store, log_density)):
+            with pytest.raises(pe.StoreError, match="belongs to another run, or to another pilot of this one"):
+                call(store)
+
+    def test_a_damaged_chunk_of_a_part_is_found(self, stored, tmp_path):
+        store = shutil.copytree(stored[1], tmp_path / "run.zarr")
+        chunk = next((store / "pilot-1" / "weighted_points" / "x").glob("c.*"))
+        chunk.write_bytes(chunk.read_bytes()[::-1])
+        assert any(str(chunk) in fault for fault in pe.verify(store))
+
+    @pytest.mark.parametrize(
+        "content", ["", "[1]", '{"pilots": 1000000000, "seed": 3}', '{"pilots": -1, "seed": 3}', '{"pilots": "2"}']
+    )
+    def test_a_plan_that_is_none_is_a_sentence(self, stored, tmp_path, content):
+        store = shutil.copytree(stored[1], tmp_path / "run.zarr")
+        (store / "pilots.json").write_text(content)
+        for call in (pe.verify, lambda store: pe.load(store, log_density)):
+            with pytest.raises(pe.StoreError, match=r"has no pilots\.json that can be read: .*\.$"):
+                call(store)
+
+    def test_a_seed_that_is_not_given_is_that_of_the_store(self, stored, tmp_path):
+        result, path = stored
+        store = shutil.copytree(path, tmp_path / "run.zarr")
+        run = {"pilots": 2, "chains": 4, "store": store, "resume": True} | PLAN
+        again = pe.sample(log_density, jnp.zeros(2), **run | {"seed": None})
+        np.testing.assert_array_equal(again.unconstrained, result.unconstrained)
+        with pytest.raises(pe.StoreError, match="begun with 2 pilots and seed 3"):
+            pe.sample(log_density, jnp.zeros(2), **run | {"seed": 4})
 
 
 class TestAgreement:

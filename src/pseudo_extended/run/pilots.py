@@ -4,15 +4,12 @@ A store of such a run is a directory with a store for each pilot, `pilot-0`, `pi
 says how many there are to be.
 """
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from pseudo_extended import checks
 from pseudo_extended.results.pooling import pool
@@ -21,9 +18,8 @@ from pseudo_extended.run.habits import seed_from
 from pseudo_extended.run.preparing import Job
 from pseudo_extended.run.progress import reporter
 from pseudo_extended.run.settings import code_of_rule
-from pseudo_extended.store import StoreError, has_manifest, store_path
-
-PLAN = "pilots.json"
+from pseudo_extended.store import StoreError, store_path
+from pseudo_extended.store.parts import Parts, begun_parts, has_parts, is_empty, read_parts, seed_of, write_parts
 
 Carry = Callable[[Job], Result]
 
@@ -37,8 +33,11 @@ def run_pilots(pilots: int, options: dict[str, Any], make_job: Callable[..., Job
     if chains % pilots:
         raise ValueError(f"chains must be a multiple of pilots, {pilots}, so that each has as many; got {chains}.")
     seed = seed_from(options.get("seed"))
-    seed = secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0)
-    root = None if options.get("store") is None else _begin(options["store"], pilots, bool(options.get("resume")), seed)
+    seed = None if seed is None else checks.integer("seed", seed, minimum=0)
+    root = None
+    if options.get("store") is not None:
+        root, seed = _begin(options["store"], pilots, options.get("resume") is True, seed)
+    seed = secrets.randbits(32) if seed is None else seed
     ends = None if options.get("time_limit") is None else time.monotonic() + options["time_limit"]
     report = reporter(options.get("progress", True))
     found: list[Result] = []
@@ -68,29 +67,20 @@ def run_pilots(pilots: int, options: dict[str, Any], make_job: Callable[..., Job
     return result if root is None else _with_store(result, root)
 
 
-def seed_of(seed: int, number: int) -> int:
-    """The seed of a pilot's run: that of the first is the user's, so that its chains are those of a run alone."""
-    return seed if number == 0 else int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-
-
 def parts_of(store: Any) -> list[Path]:
     """The stores of the pilots that have begun, if a store is a directory of such."""
-    if not isinstance(store, (str, Path)):
+    if not isinstance(store, (str, Path)) or not has_parts(Path(store)):
         return []
-    root = Path(store)
-    if not (root / PLAN).is_file() or has_manifest(root):
-        return []
-    begun = [root / f"pilot-{number}" for number in range(_plan(root)["pilots"])]
-    return [path for path in begun if has_manifest(path)]
+    return begun_parts(Path(store))
 
 
 def join(store: Any, parts: Sequence[Path], of_part: Callable[[Path], Result], *, needs_all: bool = False) -> Result:
     """The results of the parts, as `of_part` gives them, joined; parts without draws are left out."""
     root = Path(store)
-    plan = _plan(root)
-    if needs_all and len(parts) < plan["pilots"]:
+    plan = read_parts(root)
+    if needs_all and len(parts) < plan.pilots:
         raise StoreError(
-            f"store {str(root)!r} has {len(parts)} of {plan['pilots']} pilots, and only pe.sample can begin the "
+            f"store {str(root)!r} has {len(parts)} of {plan.pilots} pilots, and only pe.sample can begin the "
             "others: call it as before, with resume=True."
         )
     found = []
@@ -102,30 +92,29 @@ def join(store: Any, parts: Sequence[Path], of_part: Callable[[Path], Result], *
                 raise
     if not found:
         raise StoreError(f"store {str(root)!r} has no draws yet: all its pilots are in warm-up, or were stopped in it.")
-    return _with_store(pool(found, plan["seed"], plan["pilots"]), root)
+    return _with_store(pool(found, plan.seed, plan.pilots), root)
 
 
 def _with_store(result: Result, root: Path) -> Result:
     return replace(result, store=str(root))
 
 
-def _begin(store: Any, pilots: int, resume: bool, seed: int) -> Path:
+def _begin(store: Any, pilots: int, resume: bool, seed: int | None) -> tuple[Path, int]:
+    """The directory, and the seed of the run: without one given, that of the run there."""
     root = store_path(store)
-    if (root / PLAN).is_file() and resume:
-        before = _plan(root)
-        if before != {"pilots": pilots, "seed": seed}:
-            raise StoreError(f"store {str(root)!r} was begun with {before}; pilots and seed must be the same to go on.")
-        return root
-    if root.exists() and any(root.iterdir()):
+    if resume and has_parts(root):
+        before = read_parts(root)
+        if before.pilots != pilots or seed not in (None, before.seed):
+            raise StoreError(
+                f"store {str(root)!r} was begun with {before.pilots} pilots and seed {before.seed}; pilots and seed "
+                f"must be the same to go on; got {pilots} and {seed}."
+            )
+        return root, before.seed
+    if not is_empty(root):
         raise StoreError(f"store must name a directory that does not exist yet; {str(root)!r} does.")
-    root.mkdir(parents=True, exist_ok=True)
-    (root / PLAN).write_text(json.dumps({"pilots": pilots, "seed": seed}) + "\n")
-    return root
-
-
-def _plan(root: Path) -> dict[str, int]:
+    seed = secrets.randbits(32) if seed is None else seed
     try:
-        plan = json.loads((root / PLAN).read_text())
-        return {"pilots": int(plan["pilots"]), "seed": int(plan["seed"])}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise StoreError(f"store {str(root)!r} has no {PLAN} that can be read: {error}.") from None
+        write_parts(root, Parts(pilots, seed))
+    except OSError as error:
+        raise StoreError(f"store must name a directory that can be made; {str(root)!r} cannot: {error}.") from None
+    return root, seed

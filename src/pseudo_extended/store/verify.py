@@ -10,9 +10,10 @@ from typing import Any
 from pseudo_extended.store.arrays import Arrays
 from pseudo_extended.store.files import BrokenFileError, read_file
 from pseudo_extended.store.layout import Layout
+from pseudo_extended.store.parts import begun_parts, has_parts
 from pseudo_extended.store.seals import SEALS, Seals
 from pseudo_extended.store.shown import MAX_BYTES, said_by_metadata
-from pseudo_extended.store.store import Store
+from pseudo_extended.store.store import Store, store_path
 
 PATIENCE = 20
 """Looks at a store whose run goes on, a tenth of a second apart, until its metadata are those of its seals."""
@@ -40,7 +41,10 @@ def verify(store: str | Path) -> list[str]:
     >>> pe.verify(path)
     ['.../posterior/x/c.0.0.0 is whole, but is not the chunk that was written at its place.']
     """
-    opened = Store.open(store)
+    root = store_path(store)
+    if has_parts(root):  # of several pilots
+        return [fault for part in begun_parts(root) for fault in verify(part)]
+    opened = Store.open(root)
     return [f"{fault}." for fault in (*opened.broken, *_faults(opened))]
 
 
