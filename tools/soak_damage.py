@@ -5,12 +5,13 @@ import os
 import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import pseudo_extended as pe
 from pseudo_extended.store import Store, draws_shown
-from soak_run import DRAWS, SEEDS, Truth, assert_same, log_density, write_often
+from soak_run import DRAWS, Truth, assert_same, log_density, write_often
 
 KINDS = (
     *("bits", "bits", "cut", "longer", "zeros", "gone", "exchanged", "exchanged", "another run", "another run"),
@@ -172,8 +173,11 @@ def _edit(path: Path, rng: random.Random) -> None:
     path.write_text(json.dumps(content))
 
 
-def _numbers(content: object) -> "list[tuple[dict | list, str | int]]":
-    items = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+def _numbers(content: Any) -> list[tuple[Any, str | int]]:
+    """Where in JSON the numbers are."""
+    items: Any = (
+        content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
+    )
     found = []
     for key, value in items:
         found += [(content, key)] if isinstance(value, int) else _numbers(value)
@@ -184,6 +188,3 @@ def _read(path: Path) -> bytes | str | None:
     if path.is_symlink():
         return f"link to {path.readlink()}"
     return path.read_bytes() if path.is_file() else None
-
-
-assert len(SEEDS) == 2
