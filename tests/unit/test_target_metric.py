@@ -7,6 +7,7 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.kernels.metric import LowRank, times, transpose_times
+from pseudo_extended.methods.adaptive import choices
 from pseudo_extended.methods.adaptive.choices import share_of_target
 from pseudo_extended.methods.adaptive.target_moves import TargetMoves, TargetParameters
 from pseudo_extended.precision import double_precision
@@ -115,3 +116,11 @@ class TestARun:
         assert run.evaluations is not None
         of_all = 500 * 2 * 3 * run.weights.shape[2]
         assert 0.35 < 1 - of_all / run.evaluations.draws < 0.65
+
+    def test_a_path_that_nobody_travels_is_left_to_nuts(self, monkeypatch):
+        monkeypatch.setattr(choices, "HOPELESS_PATH", 1.0)
+        run = pe.sample(funnel, np.zeros(18), seed=0, chains=2, draws=100, warmup=100, progress=False)
+        assert run.method == "NUTS on the target"
+        assert any("NUTS alone" in note for note in run.notes), run.notes
+        assert run.weights.shape == (2, 100, 1)
+        assert run.pilot is not None
