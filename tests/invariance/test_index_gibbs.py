@@ -330,11 +330,11 @@ def target_moves_of_another_pseudo_sample(monkeypatch):
 
 
 def target_moves_as_often_as_it_pays(monkeypatch):
-    """The number of moves must not depend on where the point is."""
+    """The number of moves depends on where in a mode the point is."""
     original = TargetMoves.move
 
     def move(self, key, target, point, parameters, number):
-        return original(self, key, target, point, parameters, jnp.where(point.position[0] > 0, 0, number))
+        return original(self, key, target, point, parameters, jnp.where(point.position[0] > 2.0, 0, number))
 
     monkeypatch.setattr(TargetMoves, "move", move)
 
@@ -343,7 +343,7 @@ def target_moves_in_a_metric_by_place(monkeypatch):
     original = target_moves.move_point
 
     def move_point(key, kernel, target, point, beta, step_size, unit, factor):
-        factor = factor * jnp.where(point.position[0] > 0.5, 2.0, 0.3)
+        factor = factor * jnp.where(point.position[0] > 2.0, 2.0, 0.3)
         return original(key, kernel, target, point, beta, step_size, unit, factor)
 
     patched(monkeypatch, target_moves, "move_point", move_point)
