@@ -81,7 +81,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
 
     Args:
         num_particles: N, at least 2; "auto" takes more the longer the pilot found the path, 12 to 16 of them up to 16
-            dimensions and 6 to 16 beyond, but 4, or 1 with NUTS alone, where a single mode is at the end of a long path.
+            dimensions and 6 to 16 beyond, but 4, or 1 with NUTS alone, where a long path leads to a single mode.
         kernel: Local moves: `HMC` (its length is jittered), `NUTS`, `MALA` or `RandomWalk`. Unless given, HMC with two
             leapfrog steps up to 16 dimensions and four beyond.
         instrument: `Tempered(beta_min)` for free temperatures, whose g is learned; `Ladder` or `Fixed` for fixed ones.
