@@ -4,6 +4,7 @@ Candidate bases (`pilot.candidates`) are annealed one after the other: first nor
 found; if the path from them is long, a broad normal and the prior of a model; at last, what improves the best of them.
 """
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -29,6 +30,7 @@ from pseudo_extended.pilot.whitening import Whitening, from_points
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture, NormalShells
 
+SECONDS_BETWEEN_NEWS = 5.0
 NO_MODE_SCALE = 3.0
 """Of a normal around the starts, in units of one and of their distance from zero."""
 
@@ -119,7 +121,7 @@ class _Learning:
     def learn(self) -> PreparedPath:
         """Find modes, try the candidates, and improve the best of them."""
         search = ModeSearch(self.target, gradient=self.density.gradient, density=self.density)
-        self.say("compiling the density")
+        self.say("compiling the density (the first of two programs)")
         self.density.compile()
         self.say("looking for modes")
         self.modes = with_images(search.from_starts(self.key, self.x), self.target.symmetries, MAX_MODES)
@@ -159,7 +161,8 @@ class _Learning:
     def _anneal(self, proposal: Proposal) -> Pilot:
         """One pass, which is remembered."""
         self.say(f"annealing from {proposal.name}")
-        pilot = self.annealer(proposal.base, next(self.keys), proposal.name, proposal.mass)
+        tell = _Paced(self.say, f"annealing from {proposal.name}")
+        pilot = self.annealer(proposal.base, next(self.keys), proposal.name, proposal.mass, tell)
         self.tried.append(pilot)
         self.notes.append(pilot.says())
         return pilot
@@ -229,6 +232,19 @@ class _Learning:
         found = PilotReport(self.modes, tuple(pilot.report() for pilot in self.tried), best.name, num_search)
         factor = None if best.whitening is None else np.asarray(best.whitening.factor)
         return PreparedPath(base, best.annealed, factor, tuple(self.notes), found, self.tried[0].length)
+
+
+class _Paced:
+    """Says now and then how far along the path a pass is."""
+
+    def __init__(self, say: Callable[[str], None], what: str):
+        self.say, self.what, self.last = say, what, time.monotonic()
+
+    def __call__(self, beta: float) -> None:
+        """Hear that it is at β."""
+        if time.monotonic() - self.last > SECONDS_BETWEEN_NEWS:
+            self.last = time.monotonic()
+            self.say(f"{self.what}: β = {beta:.2g}")
 
 
 def _name_of_own(target: Target) -> str:

@@ -103,7 +103,7 @@ def _workers(job: Job, ready: Ready, lanes: list[Lane], report: Reporter) -> Wor
         return None
     capacity = capacity_for(job.target, ready.method) if schedule.chunk is None else schedule.chunk
     work = Work(job.target, ready.method, capacity, draws.thin, draws.seed, draws.num_warmup, lanes[0].x)
-    report.say("compiling")
+    report.say("compiling warm-up and draws (the last of two programs)")
     if schedule.cluster is not None:
         return Cluster(schedule.cluster, work)
     return Threads(work, len(lanes), schedule.cores, schedule.devices)
@@ -125,7 +125,16 @@ def _run(
         return Ending(None, job.draws.draws)
     draws, schedule = job.draws, job.schedule
     ends_at = None if job.rule is None else partial(_ends_at, job.rule, draws.max_evaluations, inspect)
-    plan = Plan(draws.num_warmup, draws.draws, 4 * lanes[0].x.nbytes, ends_at, schedule.time_limit, schedule.callback)
+    share = None if job.rule is None else partial(_share, job.rule, inspect)
+    plan = Plan(
+        draws.num_warmup,
+        draws.draws,
+        4 * lanes[0].x.nbytes,
+        ends_at,
+        share,
+        schedule.time_limit,
+        schedule.callback,
+    )
     try:
         ended = Loop(workers, lanes, plan, recorder, interruptions).run(report, control, inspect)
     except BaseException:
@@ -151,3 +160,8 @@ def _ends_at(
         return None
     following = result.evaluations.draws * next_milestone(num_draws) / num_draws
     return StopReason.EVALUATIONS if following > max_evaluations else None
+
+
+def _share(rule: AbstractStoppingRule, inspect: Callable[[int], Result], num_draws: int) -> float | None:
+    """How much of what a rule wants the first so many draws have."""
+    return rule.share(inspect(num_draws))

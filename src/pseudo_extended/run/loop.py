@@ -30,6 +30,8 @@ class Plan(NamedTuple):
     """Of a lane, about."""
     ends_at: Callable[[int], StopReason | None] | None = None
     """Why the run ends with the first so many draws, if at all. Asked at milestones."""
+    share: Callable[[int], float | None] | None = None
+    """How much of what is wanted they have, where they are not enough: tells how long it will take."""
     time_limit: float | None = None
     """Seconds after which the run ends with what it has."""
     callback: Callback | None = None
@@ -80,6 +82,8 @@ class Loop:
         """Whether it was a milestone that ended the run."""
         self.ahead = milestones(plan.num_draws) if plan.ends_at is not None else iter(())
         self.milestone = next(self.ahead, None)
+        self.expected = plan.num_draws if self.milestone is None else self.milestone
+        """Draws of each chain that will probably be made; at first the fewest that are possible."""
         self.running: dict[Future[AdvancedLane], tuple[Lane, Segment]] = {}
 
     def run(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> Ending:
@@ -152,8 +156,8 @@ class Loop:
         while len(self.marks) > 2 and self.marks[1][0] < self.began + seconds / 2:
             self.marks.pop(0)
         rate = (done - self.marks[0][1]) / max(now - self.marks[0][0], 1e-9)
-        total = self.total * sum(lane.numbers.size for lane in self.lanes)
-        status = Status(done, total, warming, self.divergences, rate)
+        total = (self.plan.num_warmup + self.expected) * sum(lane.numbers.size for lane in self.lanes)
+        status = Status(min(done, total), total, warming, self.divergences, rate)
         report.show(status)
         control.status, control.num_draws = status, self.recorder.num_draws
         if self.plan.callback is not None:
@@ -167,7 +171,15 @@ class Loop:
             self.stopped = None if self.plan.ends_at is None else self.plan.ends_at(self.milestone)
             self.by_rule = self.stopped is not None
             if not self.by_rule:
+                self._expect(self.milestone)
                 self.milestone = next(self.ahead, None)
+
+    def _expect(self, num_draws: int) -> None:
+        """After so many draws that were not enough: what is wanted grows with their number."""
+        share = None if self.plan.share is None else self.plan.share(num_draws)
+        wanted = np.inf if not share else num_draws / share
+        later = (each for each in milestones(self.plan.num_draws) if each > num_draws and each >= wanted)
+        self.expected = next(later, self.plan.num_draws)
 
     def _ask_to_stop(self, control: Control, report: Reporter) -> None:
         interruptions = self.interruptions

@@ -121,7 +121,7 @@ class Bar(Reporter):
 
     def say(self, text: str) -> None:
         """Show what is going on as the bar's title."""
-        self.progress.update(self.task, description=text.split()[0])
+        self.progress.update(self.task, description=text)
 
     def note(self, text: str) -> None:
         """A line above the bar."""

@@ -21,6 +21,11 @@ class AbstractStoppingRule(eqx.Module):
     def missing(self, result: Result) -> Sequence[str]:
         """Return what these draws still lack, a clause for each thing; the run ends when nothing is missing."""
 
+    def share(self, result: Result) -> float | None:
+        """Return the share of what is wanted that these draws have, which foretells the end; None if it cannot say."""
+        del result
+        return None
+
     @property
     def target_ess(self) -> float | None:
         """The effective sample size that is wanted, of a rule that wants nothing else."""

@@ -53,6 +53,15 @@ class GoodEnough(AbstractStoppingRule):
                 missing.append(f"a chain has made {fewest} round trips")
         return missing
 
+    def share(self, result: Result) -> float:
+        """Return the share of the effective sample size, or of the round trips, whichever is the smaller."""
+        x, weights = result.unconstrained, whole_weights(result.log_weights, result.log_importance)
+        shares = [float(np.min(estimates.mean(x, weights).ess)) / self.ess]
+        travelled = None if self.round_trips is None else travel(result.statistics)
+        if travelled is not None and self.round_trips is not None:
+            shares.append(float(np.min(travelled.round_trips)) / self.round_trips)
+        return float(np.clip(np.nan_to_num(min(shares)), 0.0, 1.0))
+
     @property
     def target_ess(self) -> float | None:
         """The effective sample size that is wanted, if nothing else is."""
