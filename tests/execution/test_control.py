@@ -121,35 +121,3 @@ def test_every_method_resumes(name, tmp_path):
     assert_same(longer, whole)
     assert longer.notes == whole.notes
     assert longer.method == whole.method
-
-
-class ThreeHundred(pe.stopping.AbstractStoppingRule):
-    """Content with 300 draws, of which it knows how far it is."""
-
-    def missing(self, result):
-        return [] if result.num_draws >= 300 else ["there are too few draws"]
-
-    def share(self, result):
-        return result.num_draws / 300
-
-
-def test_progress_foretells_where_a_rule_will_stop():
-    """At first the fewest draws that are possible; after the first look, the first of 100, 150, 225, 337 that do."""
-    seen = []
-    result = pe.sample(
-        lambda x: -0.5 * jnp.sum(x**2),
-        np.zeros(2),
-        method=pe.Plain(),
-        stop=ThreeHundred(),
-        draws=5000,
-        warmup=50,
-        chains=2,
-        chunk=25,
-        seed=0,
-        progress=False,
-        callback=lambda run: seen.append((run.num_draws, run.status.total, run.status.done)),
-    )
-    assert result.num_draws == 337
-    assert {total for draws, total, _ in seen if draws < 100} == {2 * 150}
-    assert {total for draws, total, _ in seen if draws > 125} == {2 * 387}
-    assert all(done <= total for _, total, done in seen)

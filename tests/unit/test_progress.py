@@ -66,3 +66,19 @@ def test_bar_shows_rate_divergences_and_stage():
     text = stream.getvalue()
     for part in ("warm-up", "sampling", "30/120", "120/120", "4,321 it/s", "5 it/s", "2 divergences", "3 divergences"):
         assert part in text, part
+
+
+def test_the_end_is_foretold_from_the_share_of_what_is_wanted():
+    """The first of 100, 150, 225, 337 draws that will do; all of them where the rule cannot say, or sees no gain."""
+    for share, expected in ((lambda draws: draws / 300, 337), (lambda draws: 0.99, 150), (None, 5000)):
+        loop = Loop([], [], Plan(50, 5000, 8, lambda draws: False, share), Memory(1, 1), Interruptions())
+        assert loop.expected == 100
+        loop._expect(100)
+        assert loop.expected == expected
+
+
+def test_a_rule_knows_its_share():
+    rule = pe.stopping.GoodEnough(ess=1e6, r_hat=None, round_trips=None)
+    result = pe.sample(lambda x: -0.5 * x @ x, np.zeros(2), method=pe.Plain(), draws=50, seed=0, progress=False)
+    assert 0 < rule.share(result) == result.ess().min() / 1e6
+    assert pe.stopping.GoodEnough(ess=1, r_hat=None, round_trips=None).share(result) == 1
