@@ -227,11 +227,12 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         parameters = AdaptiveParameters(*tuned(self.temperatures, prepared.annealed))
         if self.is_free and isinstance(prepared.base, NormalMixture):
             parameters = with_rows_for(parameters, prepared.base)
+        shared_metric = None if prepared.shared_metric is None else jnp.asarray(prepared.shared_metric)
         target_moves = None
         share = share_of_target(length, prepared.first_length, target.dim, has_many_modes=prepared.has_many_modes)
         if self.chooses_kernel and share:
             target_moves = TargetMoves(NUTS(), share, 1.0 if target.dim <= FEW_DIMENSIONS else LEAST_OF_ALL)
-            own = first_parameters(parameters.scale[-1], prepared.shared_metric, prepared.target_scale())
+            own = first_parameters(parameters.scale[-1], shared_metric, prepared.target_scale())
             parameters = parameters._replace(target=own)
             notes = (*notes, f"the target's pseudo-sample makes moves of NUTS, with {share:.0%} of all evaluations.")
         notes = (*notes, *(f"declared: {action.describe()}; {HOW_USED}" for action in target.symmetries))
@@ -245,7 +246,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             width=self.width if target_moves is None else 1,
             target_moves=target_moves,
             learned_base=jax.tree.map(jnp.asarray, prepared.base),
-            shared_metric=None if prepared.shared_metric is None else jnp.asarray(prepared.shared_metric),
+            shared_metric=shared_metric,
             parameters=parameters,
         )
         starts = prepared.starts(key, x.shape[0], num_particles)
