@@ -7,6 +7,7 @@ its `main`, which runs one cell if the process was started for one.
 
 import hashlib
 import json
+import lzma
 import os
 import signal
 import subprocess
@@ -118,8 +119,17 @@ def _processor_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def _lines(path: Path) -> list[str]:
+    """The lines of a file, compressed or not; none if there is no file."""
+    if not path.is_file():
+        return []
+    return (lzma.decompress(path.read_bytes()).decode() if path.suffix == ".xz" else path.read_text()).splitlines()
+
+
 class Records:
     """A file of JSON lines, each with a `cell` and its outcome; the last line of a cell counts.
+
+    What is kept in the repository is compressed, in a file of the same name with .xz, which is read before it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -132,7 +142,7 @@ class Records:
     def __init__(self, path: Path):
         self.path = path
         self._known: dict[str, dict[str, Any]] = {}
-        for line in path.read_text().splitlines() if path.is_file() else []:
+        for line in [*_lines(path.with_name(f"{path.name}.xz")), *_lines(path)]:
             if line.endswith("}"):  # a process that was killed may leave half a line
                 record = json.loads(line)
                 self._known[_key(record["cell"])] = record["outcome"]
@@ -147,6 +157,12 @@ class Records:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self.path.open("a") as file:
             file.write(json.dumps({"cell": cell, "outcome": outcome, "day": time.strftime("%Y-%m-%d")}) + "\n")
+
+    def pack(self) -> None:
+        """Put every record into the compressed file that the repository keeps."""
+        shipped = self.path.with_name(f"{self.path.name}.xz")
+        shipped.write_bytes(lzma.compress("\n".join([*_lines(shipped), *_lines(self.path), ""]).encode(), preset=9))
+        self.path.unlink(missing_ok=True)
 
     def complete(
         self, cells: list[Cell], limits: Limits, *, again: bool = False, line: Callable[[Cell, dict[str, Any]], str]

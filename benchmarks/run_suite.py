@@ -93,6 +93,7 @@ def main() -> None:
     parser.add_argument("--records", type=Path, default=RECORDS, help="file of JSON lines to go on with")
     parser.add_argument("--again", action="store_true", help="run cells that have a record, too")
     parser.add_argument("--tables", type=Path, metavar="directory", help="make the tables and pictures there instead")
+    parser.add_argument("--pack", action="store_true", help="compress the records for the repository instead")
     options = parser.parse_args()
     names = chosen(options.problems, list(suite.FACTORIES), "--problems", parser)
     methods = chosen(options.peers, list(peers.MODULES), "--peers", parser)
@@ -100,6 +101,9 @@ def main() -> None:
         from suite import report
 
         report.write(cells.Records(options.records), names, methods, options.tables)
+        return
+    if options.pack:
+        cells.Records(options.records).pack()
         return
     library, records = cells.library_version(), cells.Records(options.records)
     seeds = range(options.first_seed, options.first_seed + options.seeds)

@@ -59,7 +59,7 @@ def digests(result: Any) -> Digests:
         for array in arrays:
             array = np.ascontiguousarray(array)
             content.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
-        return content.hexdigest()[:16]
+        return content.hexdigest()[:8]
 
     statistics = {f"statistics.{name}": digest(values) for name, values in sorted(result.statistics.items())}
     return {"points": digest(*jax.tree.leaves(result.points)), "weights": digest(result.weights)} | statistics

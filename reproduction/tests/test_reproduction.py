@@ -517,7 +517,7 @@ def test_quick_experiments_on_a_tiny_budget(tmp_path, monkeypatch, data_director
 def test_all_of_it_on_a_tiny_budget(tmp_path, monkeypatch, data_directory):
     monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(data_directory))
     written = reproduce(["all"], tmp_path, quick=True, runs=1, draws=20, jobs=2, console=QUIET)
-    assert {path.name for path in written} >= {"table1.md", "table2.tex", "figure1.png", "figure6.svg", "sharing.md"}
+    assert {path.name for path in written} >= {"table1.md", "table2.tex", "figure1.webp", "figure6.svg", "sharing.md"}
 
 
 class TestCommand:
@@ -545,7 +545,7 @@ class TestCommand:
         assert "Invalid value for '--data'" in refused.output
         drawn = runner.invoke(cli.app, ["reproduce", "figure1", "--out", str(tmp_path), "--no-run"])
         assert drawn.exit_code == 0, drawn.output
-        assert (tmp_path / "figure1.png").is_file()
+        assert (tmp_path / "figure1.webp").is_file()
 
     def test_without_the_project_the_command_says_how_to_install_it(self, monkeypatch):
         monkeypatch.setattr(cli, "REPRODUCTION", "no_such_project.command")
@@ -559,7 +559,7 @@ class TestCommand:
         command = ["reproduce", "figure3", "--quick", "--draws", "20", "--jobs", "2", "--out", str(tmp_path)]
         done = CliRunner().invoke(cli.app, command)
         assert done.exit_code == 0, done.output
-        assert {path.name for path in (tmp_path / "quick").iterdir()} == {"figure3.png", "figure3.svg"}
+        assert {path.name for path in (tmp_path / "quick").iterdir()} == {"figure3.webp", "figure3.svg"}
         assert len(Ledger(tmp_path)) == 3
         monkeypatch.setattr(conduct, "run_cell", lambda *_: pytest.fail("run again"))
         assert CliRunner().invoke(cli.app, command).exit_code == 0
@@ -573,16 +573,16 @@ class TestCommand:
         arguments[1:2] = ["prostate", "figure1"]
         refused = CliRunner().invoke(cli.app, arguments)
         assert refused.exit_code == 1
-        assert (tmp_path / "out" / "quick" / "figure1.png").is_file()  # which wants no data
+        assert (tmp_path / "out" / "quick" / "figure1.webp").is_file()  # which wants no data
 
     def test_damaged_data_do_not_stop_the_others(self, tmp_path, monkeypatch):
         monkeypatch.setenv("PSEUDO_EXTENDED_DATA", str(tmp_path))
         (tmp_path / "prostate.mat").write_bytes(b"no matrix")
         with pytest.raises(FileNotFoundError, match=r"prostate\. .* must be the published file.* The others are in"):
             reproduce(["prostate", "figure1"], tmp_path / "out", quick=True, console=QUIET)
-        assert (tmp_path / "out" / "quick" / "figure1.png").is_file()
+        assert (tmp_path / "out" / "quick" / "figure1.webp").is_file()
 
     def test_a_quick_run_leaves_the_tables_of_a_long_one(self, tmp_path):
-        (tmp_path / "figure1.png").write_text("took hours")
+        (tmp_path / "figure1.webp").write_text("took hours")
         reproduce(["figure1"], tmp_path, quick=True, console=QUIET)
-        assert (tmp_path / "figure1.png").read_text() == "took hours"
+        assert (tmp_path / "figure1.webp").read_text() == "took hours"

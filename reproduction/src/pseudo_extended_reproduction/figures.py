@@ -1,6 +1,7 @@
-"""How the figures look, and how they are saved: PNG and SVG."""
+"""How the figures look, and how they are saved: WebP and SVG."""
 
 import importlib.util
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -42,15 +43,16 @@ def plain_log_ticks(axis: Any) -> None:
 
 
 def save(figure: Any, path: Path) -> list[Path]:
-    """Write the figure as PNG, in 128 colours to keep it small, and as SVG, without a date to be reproducible."""
+    """Write the figure as WebP, in 128 colours to keep it small, and as SVG, without a date to be reproducible."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    written = [path.with_suffix(".png"), path.with_suffix(".svg")]
-    figure.savefig(written[0], dpi=130)
-    with Image.open(written[0]) as picture:
+    written = [path.with_suffix(".webp"), path.with_suffix(".svg")]
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=130)
+    with Image.open(drawn) as picture:
         small = picture.convert("RGB").quantize(128, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    small.save(written[0], optimize=True)
+    small.convert("RGB").save(written[0], lossless=True, method=6)
     from matplotlib import rc_context
 
     with rc_context({"svg.hashsalt": "pseudo-extended", "svg.fonttype": "none"}):
