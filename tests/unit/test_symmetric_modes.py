@@ -158,7 +158,9 @@ class TestSecondLook:
 
     def test_a_run_without_hot_points_has_none(self):
         result = exact_result(CASES["a ring"].log_density, CASES["a ring"].draw(np.random.default_rng(0), 1000))
-        assert result.modes().second_look is None
+        second_look = result.modes().second_look
+        assert second_look is not None
+        assert second_look.starts == "wide"
         assert len(hot_starts(result, 10)) == 0
 
 

@@ -37,9 +37,9 @@ class Density:
     >>> import pseudo_extended as pe
     >>> with jax.enable_x64(True):
     ...     density = Density(pe.Target(lambda x: -jnp.sum(x**2), np.zeros(2)), gradient=True)
-    ...     density(np.array([[1.0, 2.0], [0.0, 1.0]]))
-    (array([-5., -1.]), array([[-2., -4.],
-           [ 0., -2.]]))
+    ...     density(np.array([[1.0, 2.0], [3.0, 1.0]]))
+    (array([ -5., -10.]), array([[-2., -4.],
+           [-6., -2.]]))
     >>> density.num_evaluations
     2
     """

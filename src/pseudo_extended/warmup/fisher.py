@@ -37,7 +37,7 @@ class Window(NamedTuple):
 
 
 def empty_window(dim: int) -> Window:
-    """Nothing seen yet."""
+    """The window before the first point."""
     return Window(jnp.zeros((MAX_KEPT, dim)), jnp.zeros((MAX_KEPT, dim)), jnp.asarray(0))
 
 

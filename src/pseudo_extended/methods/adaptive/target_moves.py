@@ -35,7 +35,7 @@ FIRST_COST = 32.0
 
 
 def first_log_step(dim: int) -> float:
-    """In a metric that makes the target about round."""
+    """The step to begin with, in a metric that makes the target about round."""
     return float(np.log(0.5) - 0.25 * np.log(dim))
 
 
@@ -67,7 +67,7 @@ class TargetMoves(eqx.Module):
     than one move of the target."""
 
     def start(self, parameters: TargetParameters, dim: int) -> TargetAdaptation:
-        """Nothing seen yet."""
+        """The state of adaptation before the first move."""
         return TargetAdaptation(empty_window(dim), jnp.zeros(()), parameters.log_step)
 
     def rates(self, parameters: TargetParameters, cost_of_all: float) -> tuple[Array, Array]:
@@ -140,7 +140,7 @@ class TargetMoves(eqx.Module):
 def first_parameters(
     local: Factor, shared: Float[Array, "d d"] | None, scale: Float[np.ndarray, " d"]
 ) -> TargetParameters:
-    """As the pilot leaves them.
+    """The parameters as the pilot leaves them.
 
     `local` is the metric of its short moves at the target, a matrix in few dimensions; `scale` is what suits long ones,
     in the coordinates of `shared`.
