@@ -5,8 +5,9 @@
 A process samples several runs at once, each into a store of its own. It is killed (SIGKILL) at a random moment, again
 and again, and each time `pe.sample(…, resume=True)` goes on with all of them; their draws must be those of runs that
 were never stopped, to the bit, and a reader must never see fewer of them than before. Half of the moments are random in
-time; the others are random among the phases of a run, so that brief ones, such as a rename, are hit as often as long
-ones. Every run that is under way in a killed process counts as a kill.
+time, most of them after the first draws; the others are random among the phases of a run, so that brief ones, such as a
+rename, are hit as often as long ones. The line counts both the processes that were killed and the runs that were under
+way in them.
 
 Copies of the stores that this leaves are damaged: bits, lengths, files that are gone, exchanged, from another run, from
 an earlier time, or links. Whoever then reads such a copy must get the draws of the run, or one sentence: never other
@@ -28,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import numpy as np
 
 import pseudo_extended as pe
@@ -50,11 +52,16 @@ from soak_run import (
     values_of,
 )
 
-RUNS = 6
+MEMORY = Path("/dev/shm")
+"""A file system in memory, where there is one. SIGKILL loses nothing that was written, synced or not, and on a disk the
+runs, which write all the time, wait for fsync during nine tenths of the soak."""
+RUNS = 3
 """That a victim samples at once: to start it and to have its programs takes longer than a run."""
+PATIENCE = 4
+"""In times of an undisturbed run: so long a kill waits for a phase that may not come."""
 KEPT = 8
 """Stores that were killed under way, for the damages."""
-TRIALS_A_ROUND, VICTIMS_A_ROUND = 150, 8
+TRIALS_A_ROUND, VICTIMS_A_ROUND = 100, 10
 TRIALS_A_COPY, TRIALS_A_RESUME = 20, 15
 
 
@@ -75,6 +82,11 @@ class Soak:
     def references(self) -> None:
         """The draws of runs that were never stopped, and their stores."""
 
+        # Programs outside the library's own cache, which every fork would compile anew: a third of its time.
+        jax.config.update("jax_compilation_cache_dir", str(self.directory / "compiled"))
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+
         def write(seed: int) -> None:
             self.phases.watch()
             result = begin_or_go_on(self.directory / f"whole-{seed}.zarr", seed)
@@ -87,6 +99,7 @@ class Soak:
             began = time.monotonic()
             assert ended(fork(lambda seed=seed: write(seed))) == DONE
             self.usual_seconds, self.usually_entered = time.monotonic() - began, self.phases.entered
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", math.inf)  # a kill must not leave half a file
         missing = [phase for phase, count in self.usually_entered.items() if not count and phase != "restoring"]
         assert not missing, f"a run does not report these phases: {missing}"
 
@@ -116,14 +129,15 @@ class Soak:
 
     def _moment(self) -> Callable[[], bool]:
         """What tells when to kill."""
-        end = time.monotonic() + self.rng.uniform(0, 2) * self.usual_seconds
+        end = time.monotonic() + PATIENCE * self.usual_seconds
         if self.rng.random() < 0.5:
-            return lambda: time.monotonic() > end
-        phase = self.rng.choice(PHASES)
-        # Rather early than late: a run that goes on enters the later phases less often.
-        count = math.ceil(max(self.usually_entered[phase], 1) ** self.rng.random())
-        later = self.rng.choice([0.0, self.rng.uniform(0, 0.01)])
-        end += self.usual_seconds
+            phase, count = self.rng.choice(["opening", "draws", "draws"]), 1
+            later = self.rng.uniform(0, self.usual_seconds)
+        else:
+            phase = self.rng.choice(PHASES)
+            # Rather early than late: a run that goes on enters the later phases less often.
+            count = math.ceil(max(self.usually_entered[phase], 1) ** self.rng.random())
+            later = self.rng.choice([0.0, self.rng.uniform(0, 0.01)])
 
         def is_time() -> bool:
             if self.phases.entered[phase] < count and time.monotonic() < end:
@@ -227,7 +241,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--directory", type=Path, help="to keep what was made; else it is removed")
     arguments = parser.parse_args()
-    directory = arguments.directory or Path(tempfile.mkdtemp(prefix="soak-"))
+    directory = arguments.directory or Path(tempfile.mkdtemp(prefix="soak-", dir=MEMORY if MEMORY.is_dir() else None))
     directory.mkdir(parents=True, exist_ok=True)
     os.environ["PSEUDO_EXTENDED_CACHE"] = str(directory / "programs")
     soak, began, failure = Soak(directory, arguments.seed), time.monotonic(), ""

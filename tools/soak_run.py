@@ -18,6 +18,7 @@ import jax
 import jax.experimental.multihost_utils
 import jax.numpy as jnp
 import numpy as np
+import zarr
 
 with mock.patch("jax.numpy.log", np.log):  # BlackJAX computes the default value of an argument, which starts XLA
     import blackjax
@@ -30,7 +31,7 @@ SEEDS = (7, 8)
 """Of two runs of one shape: files of one are put among those of the other."""
 DONE, WRONG, RAW = 0, 3, 4
 """How a fork ends: as it should, with wrong draws, or with an exception."""
-IMPORTED = (blackjax, jax.experimental.multihost_utils, resume, sample)
+IMPORTED = (blackjax, jax.experimental.multihost_utils, resume, sample, zarr)
 Truth = dict[str, np.ndarray]
 
 
