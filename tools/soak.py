@@ -81,7 +81,6 @@ class Soak:
 
     def references(self) -> None:
         """The draws of runs that were never stopped, and their stores."""
-
         # Programs outside the library's own cache, which every fork would compile anew: a third of its time.
         jax.config.update("jax_compilation_cache_dir", str(self.directory / "compiled"))
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
