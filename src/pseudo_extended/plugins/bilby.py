@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from bilby.core.prior import Constraint
 from bilby.core.sampler.base_sampler import Sampler
+from bilby.core.utils import logger
 
 from pseudo_extended.models import from_prior_transform
 from pseudo_extended.run.sample import sample
@@ -50,7 +51,15 @@ class PseudoExtended(Sampler):
         self.result.log_evidence_err = float(evidence.standard_error)
         if self.use_ratio:
             self.result.log_bayes_factor = self.result.log_evidence
-        said = {"notes": list(map(str, found.notes)), "warnings": list(map(str, found.warnings))}
+        found._shown_modes()  # a mode without draws speaks against the evidence
+        doubts = [doubt.code for doubt in found.evidence_doubts]
+        if doubts:
+            logger.warning(f"pseudo_extended: the log evidence is NOT TO BE TRUSTED ({', '.join(doubts)})")
+        said = {
+            "notes": list(map(str, found.notes)),
+            "warnings": list(map(str, found.warnings)),
+            "log_evidence_doubts": " ".join(doubts),
+        }
         before: Any = self.result.meta_data
         self.result.meta_data = {**(before or {}), "pseudo_extended": said}
         self.result.num_likelihood_evaluations = int(np.sum(found.statistics["num_evaluations"]))

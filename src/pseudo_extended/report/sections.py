@@ -12,7 +12,7 @@ import pandas as pd
 
 from pseudo_extended.messages import KINDS
 from pseudo_extended.report.pictures import PICTURES, Picture, draw
-from pseudo_extended.results.markup import number
+from pseudo_extended.results.markup import cell
 from pseudo_extended.results.modes import Modes
 from pseudo_extended.results.plots.masses import plot_modes
 from pseudo_extended.results.plots.style import COLOURS, colour
@@ -115,7 +115,7 @@ def _shown(column: Any, value: Any) -> str:
     """A number of a table; sizes without an exponent, and R-hat with as many digits as its limit has."""
     if column == "r_hat" and np.isfinite(value):
         return f"{value:.3f}"
-    return f"{value:,.0f}" if column == "ess" and np.isfinite(value) else number(value)
+    return f"{value:,.0f}" if column == "ess" and np.isfinite(value) else cell(column, value)
 
 
 def modes_section(result: "Result", modes: Modes | None) -> str:
@@ -136,7 +136,9 @@ def modes_section(result: "Result", modes: Modes | None) -> str:
         crossings = "No chain went from one mode to another."
     masses = Picture("masses", "Masses with two standard errors; a tick for each chain alone.", plot_modes, False)
     found = draw(masses, result, modes=modes)
-    return f"<p>{crossings}</p>" + missed + data_table(table, "modes-table", swatches=True) + figure(masses, found)
+    marks = "".join(f'<p class="note">{escape(mark[:1].upper() + mark[1:])}</p>' for mark in modes.marks())
+    listed = data_table(table, "modes-table", swatches=True)
+    return f"<p>{crossings}</p>{missed}{listed}{marks}{figure(masses, found)}"
 
 
 def figure(picture: Picture, svg: str | None) -> str:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from pseudo_extended.messages import Message, kinds
 from pseudo_extended.results import estimates
 from pseudo_extended.results.evidence import log_evidence
-from pseudo_extended.results.markup import page_table, paragraph
+from pseudo_extended.results.markup import page_table, paragraph, text_table
 from pseudo_extended.results.mode_warnings import FEW_DRAWS
 from pseudo_extended.results.series import r_hat
 
@@ -77,7 +77,7 @@ class Agreement(NamedTuple):
         return f"{len(self.mass)} pilots: {', '.join(said)}"
 
     def __repr__(self) -> str:
-        return "\n".join([self.line(), self.table().map(lambda number: f"{number:.4g}").to_string()])
+        return "\n".join([self.line(), text_table(self.table())])
 
     def _repr_html_(self) -> str:
         return paragraph(self.line()) + page_table(self.table())

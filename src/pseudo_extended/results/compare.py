@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 from pseudo_extended import checks
 from pseudo_extended.pilot.prior_mass import log_ratios, prior_mass
 from pseudo_extended.precision import in_double_precision
-from pseudo_extended.results.markup import page_table, paragraph
+from pseudo_extended.results.markup import page_table, paragraph, text_table
 from pseudo_extended.results.result import Result
 
 LARGE_ERROR = 0.5
@@ -38,7 +38,7 @@ class Comparison:
         return float(np.exp(self.table["log_evidence"][one] - self.table["log_evidence"][other]))
 
     def __repr__(self) -> str:
-        shown = self.table.map(lambda number: f"{number:.4g}").to_string()
+        shown = text_table(self.table)
         return "\n".join([shown, *(f"! {sentence}" for sentence in self.warnings)])
 
     def _repr_html_(self) -> str:
@@ -138,7 +138,8 @@ def _doubts(name: str, result: Result) -> list[str]:
     error = float(result.log_evidence.standard_error)
     if not error < LARGE_ERROR:
         said.append(f"{name}: the standard error of log_evidence is {error:.2g}: run longer before comparing.")
+    result._shown_modes()  # a mode without draws speaks against the evidence
     codes = ", ".join(dict.fromkeys(doubt.code for doubt in result.evidence_doubts))
     if codes:
-        said.append(f"{name}: the run has warnings against its evidence ({codes}): see result.evidence_doubts.")
+        said.append(f"{name}: log_evidence is NOT TO BE TRUSTED ({codes}): see result.evidence_doubts.")
     return said

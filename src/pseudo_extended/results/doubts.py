@@ -1,5 +1,6 @@
 """All that there is to say against a result, and what of it is said against its evidence."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.results import estimates
 from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance, diagnose_tails
 from pseudo_extended.results.estimates import Estimate
+from pseudo_extended.results.markup import paragraph
 from pseudo_extended.results.mode_warnings import diagnose_search
 from pseudo_extended.results.modes import Search
 from pseudo_extended.results.second_look import GoodTuring, places_of_pilot
@@ -53,6 +55,11 @@ AGAINST_EVIDENCE = frozenset(
 """Codes of warnings after which an evidence is marked wherever it is shown."""
 
 
+def against_evidence(messages: Iterable[Message]) -> tuple[Message, ...]:
+    """Choose the messages for which an evidence must not be trusted."""
+    return tuple(message for message in messages if message.code in AGAINST_EVIDENCE)
+
+
 def diagnose_result(
     result: "Result",
     values: Float[np.ndarray, "chain draw particle d"],
@@ -84,15 +91,47 @@ def notes_on_search(result: "Result") -> list[Message]:
     return diagnose_search(Search(hits, GoodTuring.of(hits)) if hits.size else None, "pilot")
 
 
+class Evidence(Estimate):
+    """log Z with its error; wherever it is shown, so are the codes of the warnings for which it must not be trusted."""
+
+    _result: "Result | None" = None
+
+    @classmethod
+    def of(cls, result: "Result", estimate: Estimate) -> "Evidence":
+        """Attach an estimate to the result whose warnings speak against it."""
+        made = cls(*estimate)
+        made._result = result
+        return made
+
+    @property
+    def doubts(self) -> tuple[Message, ...]:
+        """The warnings for which it must not be trusted: none, if it may be."""
+        return () if self._result is None else self._result.evidence_doubts
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()}{mark(self.doubts)}"
+
+    def _repr_html_(self) -> str:
+        return f"{super()._repr_html_()}{paragraph(f'! log evidence{mark(self.doubts)}') if self.doubts else ''}"
+
+
+def mark(doubts: tuple[Message, ...]) -> str:
+    """What follows an evidence that must not be trusted; nothing for one that may be.
+
+    >>> mark((kinds.EVIDENCE_OF_FEW(),))
+    ', NOT TO BE TRUSTED (PE402)'
+    """
+    codes = ", ".join(dict.fromkeys(doubt.code for doubt in doubts))
+    return f", NOT TO BE TRUSTED ({codes})" if codes else ""
+
+
 def evidence_in_words(evidence: Estimate, doubts: tuple[Message, ...]) -> str:
     """log Z with its error, marked if it must not be trusted.
 
     >>> evidence_in_words(Estimate(-1.5, 0.02, 900.0), (kinds.EVIDENCE_OF_FEW(),))
     'log evidence: -1.500 ± 0.020, NOT TO BE TRUSTED (PE402)'
     """
-    said = f"log evidence: {evidence.value:.3f} ± {evidence.standard_error:.3f}"
-    codes = ", ".join(dict.fromkeys(doubt.code for doubt in doubts))
-    return f"{said}, NOT TO BE TRUSTED ({codes})" if codes else said
+    return f"log evidence: {evidence.value:.3f} ± {evidence.standard_error:.3f}{mark(doubts)}"
 
 
 def evidence_attributes(evidence: Estimate, doubts: tuple[Message, ...]) -> dict[str, float | str]:
@@ -111,5 +150,4 @@ def evidence_for_store(result: "Result") -> dict[str, float | str] | None:
     u, target = result.unconstrained, result.target
     r_hats = r_hat(estimates.contributions(u, result.weights))
     found = diagnose_result(result, u, r_hats, coordinates(target.parameters, target.coords))
-    against = tuple(message for message in found if message.code in AGAINST_EVIDENCE)
-    return evidence_attributes(result.log_evidence, against)
+    return evidence_attributes(result.log_evidence, against_evidence((*found, *result._warnings_of_modes)))

@@ -28,12 +28,31 @@ def number(value: Any, digits: int = 4) -> str:
     return f"{value:.{digits}g}" if isinstance(value, (float, np.floating)) else str(value)
 
 
+def cell(column: Any, value: Any) -> str:
+    """A number of a table; of logarithms, whose differences matter, three decimals.
+
+    >>> cell("mean", -326.0412), cell("log_evidence", -326.0412), cell("mcse_log_evidence", 0.007)
+    ('-326', '-326.041', '0.007')
+    """
+    is_log = str(column).startswith(("log_", "mcse_log_")) and isinstance(value, (float, np.floating))
+    return f"{value:.3f}" if is_log else number(value)
+
+
+def text_table(table: pd.DataFrame) -> str:
+    """A data frame as text."""
+    rows = [
+        [cell(name, value) for name, value in zip(table.columns, row, strict=True)] for row in table.to_numpy(object)
+    ]
+    return pd.DataFrame(rows, table.index, table.columns).to_string()
+
+
 def page_table(table: pd.DataFrame, max_rows: int = MAX_ROWS) -> str:
     """A data frame, the first rows of it if there are many."""
     heads = "".join(f'<th style="{CELL}">{escape(str(name))}</th>' for name in ["", *table.columns])
     rows = []
     for name, values in zip(table.index[:max_rows], table.to_numpy(dtype=object)[:max_rows], strict=True):
-        cells = "".join(f'<td style="{CELL}">{escape(number(value))}</td>' for value in values)
+        shown = (cell(column, value) for column, value in zip(table.columns, values, strict=True))
+        cells = "".join(f'<td style="{CELL}">{escape(each)}</td>' for each in shown)
         rows.append(f'<tr><th style="{CELL}">{escape(str(name))}</th>{cells}</tr>')
     more = len(table) - max_rows
     if more > 0:
@@ -75,7 +94,8 @@ def modes_html(modes: "Modes") -> str:
     named = modes._telling_coordinates(8)
     columns = [name for name in modes.table().columns if name not in modes.mean.columns]
     table = pd.DataFrame(modes.table(), columns=[*columns, *named])
-    return paragraph(f"{count}; crossings by chain: {crossings}") + page_table(table)
+    marks = "".join(paragraph(f"! {sentence}") for sentence in modes.marks())
+    return paragraph(f"{count}; crossings by chain: {crossings}") + page_table(table) + marks
 
 
 def estimate_html(estimate: Any, names: Sequence[str] = ("value", "standard error", "ess")) -> str:

@@ -1,14 +1,15 @@
 """The modes of a result: where they are, how much mass each holds, and how the chains moved between them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from pseudo_extended.messages import Message
 from pseudo_extended.results.estimates import Estimate
-from pseudo_extended.results.markup import modes_html
+from pseudo_extended.results.markup import modes_html, text_table
 from pseudo_extended.results.missed import Missed
 from pseudo_extended.results.second_look import GoodTuring
 
@@ -68,6 +69,8 @@ class Modes:
     draws and from the prior; None if the density has no gradient."""
     missed: tuple[Missed, ...] = ()
     """Modes that an ascent has found and the draws have not, and that should hold a mass of `min_mass`, or more."""
+    doubts: tuple[Message, ...] = ()
+    """The warnings for which the evidences must not be trusted: none, if they may be."""
 
     def __len__(self) -> int:
         return len(self.share)
@@ -92,7 +95,9 @@ class Modes:
             columns["pilot_hits"] = self.pilot.hits
         if self.second_look is not None:
             columns[f"{self.second_look.starts}_hits"] = self.second_look.hits
-        return pd.concat([pd.DataFrame(columns, index=self.mean.index), self.mean], axis=1)
+        table = pd.concat([pd.DataFrame(columns, index=self.mean.index), self.mean], axis=1)
+        table.attrs["warnings"] = self.marks()
+        return table
 
     @property
     def has_groups(self) -> bool:
@@ -121,14 +126,24 @@ class Modes:
             lines.append(f"{number} more modes with a mass of {rest:.3f} together: see result.modes()")
         return lines
 
+    def with_doubts(self, doubts: tuple[Message, ...]) -> "Modes":
+        """The same modes, with the warnings that speak against their evidences."""
+        return replace(self, doubts=doubts)
+
+    def marks(self) -> list[str]:
+        """A sentence, if the evidences must not be trusted."""
+        codes = ", ".join(dict.fromkeys(doubt.code for doubt in self.doubts))
+        return [f"the log evidences are NOT TO BE TRUSTED ({codes})."] if codes and self.log_evidence else []
+
     def __repr__(self) -> str:
         count = "1 mode" if len(self) == 1 else f"{len(self)} modes"
         crossings = ", ".join(str(number) for number in self.crossings)
         table = self.table().drop(columns=list(self.mean.columns))
         table = pd.concat([table, self.mean[self._telling_coordinates(8)]], axis=1)
-        lines = [f"{count}; crossings by chain: {crossings}", table.map(lambda number: f"{number:.4g}").to_string()]
+        lines = [f"{count}; crossings by chain: {crossings}", text_table(table)]
         if self.has_groups:
             lines.append("modes of one group are equal up to a permutation of coordinates or their signs.")
+        lines += [f"! {sentence}" for sentence in self.marks()]
         return "\n".join(lines)
 
     _repr_html_ = modes_html

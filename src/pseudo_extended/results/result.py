@@ -18,7 +18,13 @@ from pseudo_extended.pilot.report import PilotReport
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results import estimates, exports, plots
 from pseudo_extended.results.agreement import Agreement, compare_pilots, diagnose_pilots
-from pseudo_extended.results.doubts import AGAINST_EVIDENCE, diagnose_result, evidence_in_words, notes_on_search
+from pseudo_extended.results.doubts import (
+    Evidence,
+    against_evidence,
+    diagnose_result,
+    evidence_in_words,
+    notes_on_search,
+)
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
 from pseudo_extended.results.finding import find_modes
@@ -183,11 +189,11 @@ class Result:
         """The covariance matrix of all coordinates, in the order of `labels`."""
         return estimates.covariance(self.coordinates, self.weights)
 
-    @cached_property
-    def log_evidence(self) -> Estimate:
+    @property
+    def log_evidence(self) -> Evidence:
         """log Z with its error: the log of the mass of the target, if the base is normalised, and else of their ratio.
 
-        Only methods that reach the base estimate it.
+        Only methods that reach the base estimate it. Printed, it says what speaks against it; see `evidence_doubts`.
         """
         if "evidence_top" not in self.statistics:
             raise ValueError(
@@ -196,7 +202,7 @@ class Result:
                 "pe.ContinuousTempering; "
                 f"got {self.method}."
             )
-        return log_evidence(self.statistics["evidence_top"], self.statistics["evidence_bottom"])
+        return Evidence.of(self, self._log_evidence)
 
     @cached_property
     def labels(self) -> list[str]:
@@ -232,9 +238,7 @@ class Result:
         What only the modes tell, such as one without draws, is among them once `modes()` was called, as it is when the
         result is printed.
         """
-        modes = next(iter(self._modes.values()), None)
-        of_modes = () if modes is None else diagnose_modes(modes, self.weights)
-        return (*self._warnings_of_draws, *of_modes, *diagnose_pilots(self._agreement(modes)))
+        return (*self._warnings_of_draws, *self._warnings_of_modes)
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -247,9 +251,16 @@ class Result:
         return diagnose_result(self, self.coordinates, self._r_hat, self.labels)
 
     @property
+    def _warnings_of_modes(self) -> tuple[Message, ...]:
+        """What the modes tell, if they were looked for, and the pilots."""
+        modes = next(iter(self._modes.values()), None)
+        of_modes = () if modes is None else diagnose_modes(modes, self.weights)
+        return (*of_modes, *diagnose_pilots(self._agreement(modes)))
+
+    @property
     def evidence_doubts(self) -> tuple[Message, ...]:
         """The warnings for which `log_evidence` must not be trusted: none, if it may be."""
-        return tuple(message for message in self.warnings if message.code in AGAINST_EVIDENCE)
+        return against_evidence(self.warnings)
 
     @cached_property
     def travel(self) -> Travel | None:
@@ -280,7 +291,9 @@ class Result:
         """
         known = self._modes
         if (min_mass, min_depth) not in known:
-            known[min_mass, min_depth] = find_modes(self, min_mass=min_mass, min_depth=min_depth)
+            found = find_modes(self, min_mass=min_mass, min_depth=min_depth)
+            told = (*diagnose_modes(found, self.weights), *diagnose_pilots(compare_pilots(self, found)))
+            known[min_mass, min_depth] = found.with_doubts(against_evidence((*self._warnings_of_draws, *told)))
         return known[min_mass, min_depth]
 
     def at(self, mode: int, modes: Modes | None = None) -> "Result":
@@ -442,6 +455,10 @@ class Result:
         """All coordinates in the user's space, flat, in the order of `labels`."""
         leaves = jax.tree.leaves(self.points)
         return np.concatenate([leaf.reshape(*self.weights.shape, -1) for leaf in leaves], axis=-1)
+
+    @cached_property
+    def _log_evidence(self) -> Estimate:
+        return log_evidence(self.statistics["evidence_top"], self.statistics["evidence_bottom"])
 
     @cached_property
     def _r_hat(self) -> Float[np.ndarray, " d"]:

@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.results.doubts import evidence_for_store
 from pseudo_extended.results.result import Result
 from pseudo_extended.run.program import Record
 from pseudo_extended.run.stored import Stored, columns_for, values_of
@@ -37,7 +38,7 @@ def save(result: Result, path: str | Path) -> Path:
         recorder.writer.publish(durable=True)
         recorder.writer.disk.wait()
         stopped = None if result.stopped is None else str(result.stopped)
-        store.write(num_draws=result.num_draws, stopped=stopped)
+        store.write(num_draws=result.num_draws, stopped=stopped, evidence=evidence_for_store(result))
     finally:
         store.close()
     return store.root

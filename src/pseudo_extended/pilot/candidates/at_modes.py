@@ -31,7 +31,8 @@ class AtModes(AbstractCandidate):
         if course.preparation.whitens and modes.covariance.ndim == 3:
             course.annealer.whitening = from_modes(modes)
         self.num_listed = number
-        name = "a normal at the one mode" if number == 1 else f"a mixture at {min(number, MAX_MODES)} modes"
+        count = f"{number} modes" if number < MAX_MODES else f"the {MAX_MODES} heaviest of {number} places found"
+        name = "a normal at the one mode" if number == 1 else f"a mixture at {count}"
         yield Proposal(base, name)
 
 

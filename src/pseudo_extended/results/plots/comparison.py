@@ -65,7 +65,8 @@ def plot_comparison(
     true = shown(parts[0], var_names, filter_vars, False, MOST, truths)[1]
     labels = data[0].labels
     rows, columns = grid_shape(len(labels))
-    figure, axes = panels(figure, rows, columns, COLUMN if columns == 1 else PAGE, 1.65 * rows + 0.25)
+    width = COLUMN if columns == 1 else PAGE
+    figure, axes = panels(figure, rows, columns, width, 1.65 * rows + 0.25)
     for i, ax in enumerate(axes.ravel()[: len(labels)]):
         ends = np.array([limits(each.values[:, i], each.weights) for each in data])
         curves = [curve(each, i, (ends[:, 0].min(), ends[:, 1].max())) for each in data]
@@ -77,7 +78,7 @@ def plot_comparison(
                 ax.plot([low, high], [height] * 2, color=colour(number), linewidth=2.5, solid_capstyle="butt")
         if np.isfinite(true[i]):
             ax.axvline(true[i], color=INK, linestyle=(0, (2, 2)), linewidth=0.9)
-        ax.set(yticks=[], xlabel=plain(labels[i]), ylim=(-0.06 * top * (len(data) + 1), 1.06 * top))
+        ax.set(yticks=[], xlabel=plain(labels[i], width / columns), ylim=(-0.06 * top * (len(data) + 1), 1.06 * top))
         ax.spines["left"].set_visible(False)
         ax.locator_params(axis="x", nbins=5)
     hide_unused(axes, len(labels))

@@ -70,7 +70,7 @@ def plot_corner(
                 _diagonal(ax, data, row, spans[row], true[row])
             else:
                 _pair(ax, data, column, row, (spans[column], spans[row]), true[[column, row]])
-            _label(ax, data, row, column, size)
+            _label(ax, data, row, column, side / size)
     if data.num_modes > 1:
         _legend(figure, axes, data)
     return figure
@@ -128,23 +128,27 @@ def _number(ax: Any, middle: Any, width: Any, k: int, spans: Any, others: list[A
     place = (np.array(middle) - first) / (last - first)
     if np.all(2 * np.array(width) / (last - first) < NUMBER_SIZE):
         place = place + NUMBER_SIZE * np.where(place > 1 - NUMBER_SIZE, -1, 1)
-    while any(np.hypot(*(place - other)) < NUMBER_SIZE for other in others):
-        place = place + np.array([NUMBER_SIZE, 0.0])
+    inside = 0.7 * NUMBER_SIZE, 1 - 0.7 * NUMBER_SIZE
+    place = np.clip(place, *inside)
+    for step in ([NUMBER_SIZE, 0.0], [0.0, -NUMBER_SIZE], [-NUMBER_SIZE, 0.0], [0.0, NUMBER_SIZE]):
+        while np.all(np.abs(place - 0.5) <= 0.5) and any(np.hypot(*(place - other)) < NUMBER_SIZE for other in others):
+            place = place + np.array(step)
+        place = np.clip(place, *inside)
     box = {"boxstyle": "circle,pad=0.15", "facecolor": "white", "edgecolor": colour(k), "linewidth": 0.8}
     where = {"ha": "center", "va": "center", "transform": ax.transAxes}
     ax.text(*place, str(k), fontsize=5.5, color="black", bbox=box, clip_on=True, **where)
     return place
 
 
-def _label(ax: Any, data: Shown, row: int, column: int, size: int) -> None:
+def _label(ax: Any, data: Shown, row: int, column: int, side: float) -> None:
     ax.locator_params(nbins=4)
     ax.tick_params(axis="x", labelrotation=0)
-    if row == size - 1:
-        ax.set_xlabel(plain(data.labels[column]))
+    if row == len(data.labels) - 1:
+        ax.set_xlabel(plain(data.labels[column], side))
     else:
         ax.tick_params(labelbottom=False)
     if column == 0 and row > 0:
-        ax.set_ylabel(plain(data.labels[row]))
+        ax.set_ylabel(plain(data.labels[row], side))
     elif column != row:
         ax.tick_params(labelleft=False)
 
@@ -160,5 +164,6 @@ def _legend(figure: Any, axes: Any, data: Shown) -> None:
         mass = percent(data.masses[NUM_COLOURS:].sum())
         handles += axes[0, 0].plot([], [], color=FILL, linewidth=4, label=f"{rest} more: {mass}")
     title = None if not data.omitted else f"{len(data.labels)} of {len(data.labels) + data.omitted} coordinates"
-    legend = figure.legend(handles=handles, title=title, loc="upper right", handlelength=2.4)
+    spacing = 0.5 if len(handles) < 6 else 0.2  # of the letters' size; more would reach the diagonal
+    legend = figure.legend(handles=handles, title=title, loc="upper right", handlelength=2.4, labelspacing=spacing)
     legend.set_in_layout(False)  # there is room above the diagonal

@@ -64,6 +64,7 @@ def plot_marginals(
     figure, axes = panels(figure, rows, columns, width, 1.65 * rows + 0.25)
     for i, ax in enumerate(axes.ravel()[: len(data.labels)]):
         _density(ax, data, i, prob, true[i])
+        ax.set_xlabel(plain(data.labels[i], width / columns))
     hide_unused(axes, len(data.labels))
     if data.num_modes > 1:
         _legend(figure, axes.ravel()[0], data)
@@ -85,7 +86,7 @@ def _density(ax: Any, data: Shown, i: int, prob: float, truth: float) -> None:
         ax.plot([low, high], [-0.06 * top] * 2, color=INK, linewidth=2.5, solid_capstyle="butt")
     if np.isfinite(truth):
         ax.axvline(truth, color=INK, linestyle=(0, (2, 2)), linewidth=0.9)
-    ax.set(yticks=[], xlabel=plain(data.labels[i]), ylim=(-0.12 * top, 1.08 * top))
+    ax.set(yticks=[], ylim=(-0.12 * top, 1.08 * top))
     ax.spines["left"].set_visible(False)
     ax.locator_params(axis="x", nbins=5)
 

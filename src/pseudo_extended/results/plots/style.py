@@ -4,6 +4,7 @@ Modes and results differ in lightness, line style and number as well as in colou
 and white.
 """
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
@@ -18,6 +19,11 @@ COLUMN = 3.4
 """Inches: the width of one column of a paper."""
 PAGE = 7.0
 """Inches: the width of both."""
+
+LETTER = 0.07
+"""Inches that a letter of a label takes."""
+MOST_LINES = 3
+"""Of a label."""
 
 INK = "#1f2328"
 SOFT = "#8b949e"
@@ -131,6 +137,23 @@ def hide_unused(axes: Any, used: int) -> None:
         ax.set_visible(False)
 
 
-def plain(label: str) -> str:
-    """A label as plain text: a dollar sign would begin mathematics."""
-    return label.replace("$", r"\$")
+def plain(label: str, inches: float = PAGE) -> str:
+    """A label as plain text, where a dollar sign would begin mathematics, in lines of so many inches.
+
+    Lines break before a bracket and after a blank, a dot or an underscore; what three lines do not hold is left out.
+
+    >>> print(plain("centre_of_component[the first one]", 1.2))
+    centre_of_
+    component
+    [the first one]
+    """
+    most, lines = max(int(inches / LETTER), 4), []
+    for part in re.split(r"(?=\[)", label) if len(label) > most else [label]:
+        lines.append("")
+        for piece in re.split(r"(?<=[_ .,])", part):
+            if lines[-1] and len(lines[-1]) + len(piece.rstrip(" ")) > most:
+                lines.append("")
+            lines[-1] += piece
+    lines = [line if len(line) <= most else f"{line[: most - 1]}…" for line in lines]
+    shown = lines if len(lines) <= MOST_LINES else [*lines[:MOST_LINES], "…"]
+    return "\n".join(line.rstrip(" ") for line in shown).replace("$", r"\$")

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 MOST = 5
 """Coordinates that are shown if the user chose none."""
+HEIGHT = 1.15
+"""Inches of a row."""
 MOST_CHAINS = 8
 
 
@@ -64,14 +66,14 @@ def plot_trace(
     columns = min(result.num_chains, MOST_CHAINS)
     width = COLUMN if columns == 1 else PAGE
     rows = len(chosen)
-    figure, axes = panels(figure, rows, columns, width, 1.15 * rows + 0.3, sharex=True, sharey="row")
+    figure, axes = panels(figure, rows, columns, width, HEIGHT * rows + 0.3, sharex=True, sharey="row")
     num_modes = 1 if found is None else len(found)
     for row, ax_row in enumerate(axes):
         for chain, ax in enumerate(ax_row):
             _points(ax, x[chain, :, row], held[chain], num_modes)
             if np.isfinite(true[row]):
                 ax.axhline(true[row], color=INK, linestyle=(0, (2, 2)), linewidth=0.9)
-        ax_row[0].set_ylabel(plain(data.labels[row]))
+        ax_row[0].set_ylabel(plain(data.labels[row], HEIGHT))
         ax_row[0].set_ylim(limits(data.values[:, row], data.weights))
     for chain, ax in enumerate(axes[0]):
         ax.set_title(f"chain {chain}")
