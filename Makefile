@@ -92,6 +92,7 @@ docs: install-docs ## Build the site into output/site; a warning, or a link that
 pictures: install-dev ## Draw the pictures of the site again, from real runs
 	$(BIN)/python tools/pictures.py docs/pictures
 	$(BIN)/python tools/site_pictures.py docs/pictures
+	$(BIN)/python tools/user_pictures.py docs/pictures
 
 unit: install-dev ## Unit tests, bad input, the same draws however a run is cut up, doctests of code, README and docs
 	COVERAGE_CORE=sysmon $(QUICK) $(PYTEST) $(COVERAGE) -m "not slow" --durations 12 README.md docs tools tests/execution reproduction tests/models tests/doors tests/unit tests/fuzz src

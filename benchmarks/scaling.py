@@ -5,7 +5,7 @@ the difference between a long run and a short one of the same shape, so that the
 each, the microseconds of the bare gradients that such a draw needs (its leapfrog steps, as many as the default takes in
 that dimension, and the refreshment), vectorised in the same way. Their ratio is the overhead of everything else.
 
-Run: python benchmarks/scaling.py (some ten minutes); writes output/scaling.png and prints Markdown.
+Run: python benchmarks/scaling.py (some ten minutes); writes output/scaling.webp and prints Markdown.
 """
 
 import time
@@ -130,8 +130,8 @@ def main() -> None:
         axis.legend(frameon=False)
     output = Path("output")
     output.mkdir(exist_ok=True)
-    figure.savefig(output / "scaling.png", dpi=150)
-    print(f"wrote {output / 'scaling.png'}")
+    figure.savefig(output / "scaling.webp", dpi=150, pil_kwargs={"lossless": True, "method": 6})
+    print(f"wrote {output / 'scaling.webp'}")
 
 
 if __name__ == "__main__":

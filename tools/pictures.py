@@ -61,7 +61,7 @@ def make(directory: Path, draws: int = 1000) -> list[Path]:
     paths = []
     for name, plot in drawn.items():
         figure = plot if hasattr(plot, "savefig") else plot.get_figure()
-        paths.append(save_small(figure, directory / f"{name}.png"))
+        paths.append(save_small(figure, directory / f"{name}.webp"))
     return paths
 
 

@@ -43,7 +43,7 @@ def density(x: np.ndarray) -> np.ndarray:
 def ship_results(draws: int) -> tuple[pe.Result, pe.Result]:
     """The default and NUTS, from the start of the tutorial."""
     options: dict[str, Any] = {"draws": draws, "seed": 1, "progress": False}
-    target = pe.Target(ship, np.ones(2), names="position")
+    target = pe.Target(ship, np.ones(2))
     ours = pe.sample(target, np.ones(2), **options)
     return ours, pe.sample(target, np.ones(2), method=pe.Plain(pe.NUTS()), warmup=500, **options)
 
@@ -110,17 +110,18 @@ def draw_nuts(ours: pe.Result, stuck: pe.Result) -> Figure:
     bins = np.linspace(-3, 3, 61).tolist()
     ax.hist(ours.points[..., 1].ravel(), bins, weights=ours.weights.ravel(), density=True, color=OURS, alpha=0.6)
     ax.hist(stuck.points[..., 1].ravel(), bins, density=True, histtype="step", color=STUCK)
-    ax.set(xlabel="position[1] (north)", yticks=[])
+    ax.set(xlabel="x[1] (north)", yticks=[])
     ax.text(-1.7, 1.0, "this library", color=OURS, ha="center")
     ax.text(1.2, 1.9, "NUTS", color=STUCK, ha="right")
     return figure
 
 
 def save_small(figure: Any, path: Path, dpi: int = 130, colours: int = 16) -> Path:
-    """A PNG with few colours."""
+    """A lossless WebP with few colours."""
     drawn = BytesIO()
     figure.savefig(drawn, dpi=dpi)
-    Image.open(drawn).convert("RGB").quantize(colours, dither=Image.Dither.NONE).save(path, optimize=True)
+    small = Image.open(drawn).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+    small.convert("RGB").save(path, lossless=True, quality=100, method=6)
     return path
 
 
@@ -133,10 +134,10 @@ def make(directory: Path, draws: int = 1000) -> list[Path]:
             ("valley", draw_valley), ("extended", draw_extended), ("travel", draw_travel)
         )  # fmt: skip
         for name, maker in makers:
-            paths.append(save_small(maker(draws), directory / f"{name}.png"))
+            paths.append(save_small(maker(draws), directory / f"{name}.webp"))
         ours, stuck = ship_results(draws)
-        paths.append(save_small(draw_nuts(ours, stuck), directory / "ship_nuts.png"))
-    paths.append(save_small(ours.plot_corner(), directory / "ship.png"))
+        paths.append(save_small(draw_nuts(ours, stuck), directory / "ship_nuts.webp"))
+    paths.append(save_small(ours.plot_corner(), directory / "ship.webp"))
     return paths
 
 

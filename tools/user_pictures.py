@@ -43,7 +43,7 @@ def make(directory: Path, pages: tuple[str, ...] = tuple(PAGES)) -> list[Path]:
         result.modes()  # which the pictures of a function in Python do not look for by themselves
         drawn = PAGES[name](result)
         figure = drawn if hasattr(drawn, "savefig") else drawn.get_figure()
-        paths.append(save_small(figure, directory / f"for_{name}.png", dpi=100, colours=32))
+        paths.append(save_small(figure, directory / f"for_{name}.webp", dpi=100, colours=32))
     return paths
 
 

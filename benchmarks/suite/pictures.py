@@ -21,9 +21,9 @@ def draw(rows: list[Row], directory: Path) -> None:
 
     mpl.use("Agg")
     for cost, label in (("evaluations", "evaluations"), ("process_cpu", "processor seconds")):
-        _costs(rows, cost, label, directory / f"error_by_{cost}.png")
-    _coverage(rows, directory / "coverage.png")
-    _modes(rows, directory / "modes.png")
+        _costs(rows, cost, label, directory / f"error_by_{cost}.webp")
+    _coverage(rows, directory / "coverage.webp")
+    _modes(rows, directory / "modes.webp")
 
 
 def error_of(row: Row) -> float | None:
@@ -103,5 +103,5 @@ def _modes_asked(rows: list[Row], name: str) -> int:
 def _save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=110, pil_kwargs={"lossless": True, "method": 6})
     plt.close(figure)

@@ -27,7 +27,13 @@ class TestNames:
         assert "{value}" not in str(refusal.value)
 
     def test_say_what_to_write(self):
-        for name, words in (("tune", "warmup=500"), ("num_samples", "draws=500"), ("random_seed", "seed=500")):
+        said = {
+            "tune": "warmup=500",
+            "num_samples": "draws=500",
+            "random_seed": "seed=500",
+            "symmetries": "with_symmetries",
+        }
+        for name, words in said.items():
             with pytest.raises(TypeError, match=words):
                 pe.sample(normal, np.zeros(2), **{name: 500})
             with pytest.raises(TypeError, match=words):

@@ -7,13 +7,13 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = "\n".join(page.read_text() for page in DOCS.rglob("*.md"))
-SHOWN = {*re.findall(r"\]\(\.\./pictures/([\w-]+\.png)\)", PAGES)}
+SHOWN = {*re.findall(r"\]\(\.\./pictures/([\w-]+\.webp)\)", PAGES)}
 
 
 def test_every_picture_of_a_page_is_there():
     assert SHOWN
-    assert {path.name for path in (DOCS / "pictures").glob("*.png")} == SHOWN
-    assert sum(path.stat().st_size for path in (DOCS / "pictures").glob("*.png")) < 2e6
+    assert {path.name for path in (DOCS / "pictures").glob("*.webp")} == SHOWN
+    assert sum(path.stat().st_size for path in (DOCS / "pictures").glob("*.webp")) < 2e6
 
 
 @pytest.mark.slow

@@ -160,3 +160,12 @@ def test_numpy_functions_find_the_same_evidence():
     target = pe.from_prior_transform(log_likelihood, lambda u: 10 * np.pi * u, 2, vectorised=True)
     found = pe.sample(target, draws=1000, seed=1, progress=False).log_evidence
     assert abs(found.value - 235.856) < min(0.1, 5 * found.standard_error)
+
+
+def test_one_function_of_jax_and_one_of_scipy_are_told_which_cannot_be_traced():
+    def prior_transform(u):
+        return jnp.array([10 * u[0], stats.norm.ppf(u[1])])
+
+    with pytest.raises(TypeError) as error:
+        pe.from_prior_transform(lambda theta: -jnp.sum(theta**2), prior_transform, ndim=2)
+    assert_sentence(error, "jax.scipy instead of scipy", "prior_transform raised TracerArrayConversionError")

@@ -60,7 +60,7 @@ class TestMissingExtras:
         for use in (lambda path: pe.sample(jnp.sum, np.zeros(1), store=path), lambda path: pe.load(path, jnp.sum)):
             with pytest.raises(ImportError) as error:
                 use(tmp_path / "run.zarr")
-            assert_sentence(error, "store= needs", "`pip install 'pseudo-extended[store]'`")
+            assert_sentence(error, "a store needs", "`pip install 'pseudo-extended[store]'`")
 
     @pytest.mark.parametrize("missing", ["arviz", "xarray"])
     def test_of_arviz(self, monkeypatch, missing):

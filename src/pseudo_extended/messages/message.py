@@ -18,6 +18,8 @@ class Message(str):
     >>> message = Message("the chains disagree.", code="PE201", severity="severe")
     >>> print(message, message.code, message.severity)
     the chains disagree. PE201 severe
+    >>> [message]
+    [<PE201: the chains disagree.>]
     """
 
     code: str
@@ -31,6 +33,10 @@ class Message(str):
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, str]]:  # for pickle and copy
         return (str(self),), {"code": self.code, "severity": self.severity}
+
+    def __repr__(self) -> str:
+        """Show the code too, where a tuple of messages is displayed."""
+        return f"<{self.code}: {self}>"
 
     def line(self) -> str:
         """The sentence with its code in front, as a printed result shows it."""

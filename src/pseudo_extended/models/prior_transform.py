@@ -266,12 +266,15 @@ def _try_out(log_likelihood: Any, prior_transform: Any, ndim: int, vectorised: b
     function may be one of NumPy: it is called once, in the middle of the prior.
     """
     middle = np.full(ndim, 0.5)
+    reason = "vectorised=True is for NumPy functions"
     if not vectorised:
+        traced = "prior_transform"
         try:
             theta = jax.eval_shape(lambda u: jnp.asarray(prior_transform(u), float), middle)
+            traced = "log_likelihood"
             value = jax.eval_shape(lambda t: jnp.asarray(log_likelihood(t), float), theta)
-        except Exception:
-            theta = value = None
+        except Exception as error:
+            theta, value, reason = None, None, f"{traced} raised {said(error)}"
         if theta is not None and value is not None:
             _check_shapes(theta.shape, value.shape, ())
             return theta.shape[0], False
@@ -282,7 +285,8 @@ def _try_out(log_likelihood: Any, prior_transform: Any, ndim: int, vectorised: b
     if isinstance(made, jax.Array) or isinstance(value, jax.Array):
         raise TypeError(
             "log_likelihood and prior_transform must be JAX functions that JAX can trace (jnp.where instead of a "
-            "Python `if` on values), or both NumPy functions; one of them returns JAX arrays and cannot be traced."
+            "Python `if` on values, jax.scipy instead of scipy), or both NumPy functions; one of them returns JAX "
+            f"arrays and cannot be traced: {reason}."
         )
     _check_shapes(np.shape(made), np.shape(value), batch)
     return np.shape(made)[-1], True

@@ -49,12 +49,16 @@ OURS = {
     "adapt_delta": "a kernel with target_acceptance={value}: method=pe.AdaptivePseudoExtended(kernel=pe.HMC(4, "
     "target_acceptance={value}))",
     "max_treedepth": "a kernel, pe.NUTS(max_depth={value})",
+    "nuts_sampler": "method=, such as pe.Plain(pe.NUTS())",
+    "symmetries": "target.with_symmetries([…]), where a model is pe.from_pymc(model) or the like",
+    "bounds": "pe.Target(log_density, example, bounds=…)",
+    "base": "pe.Target(log_density, example, base=…)",
     "return_inferencedata": "result.to_arviz()",
     "idata_kwargs": "result.to_arviz(log_likelihood=True)",
     "nlive": "method=pe.AdaptivePseudoExtended(num_particles=…) and draws=; there are no live points",
     "dlogz": "target_ess= or draws=: the error of log_evidence is in the result",
 }
-"""Names of PyMC, NumPyro, Stan, emcee, BlackJAX and dynesty, and what is written here instead."""
+"""Names of PyMC, NumPyro, Stan, emcee, BlackJAX and dynesty, and of arguments of a target; and what is written here."""
 
 
 def refuse_other_names(given: dict[str, Any]) -> None:
@@ -91,4 +95,4 @@ def seed_from(seed: Any) -> Any:
 
 
 def _names() -> list[str]:
-    return [name for part in reversed(Options.__mro__) for name in getattr(part, "__annotations__", {})]
+    return [name for part in reversed(Options.__mro__) for name in getattr(part, "__annotations__", {})] + ["pilots"]

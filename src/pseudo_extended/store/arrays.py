@@ -25,7 +25,7 @@ from pseudo_extended.store.seals import Seals
 
 def require_store(module: str) -> Any:
     """Import a library that only stores need, or raise one sentence that says how to install it."""
-    return require(module, "'pseudo-extended[store]'", "store=")
+    return require(module, "'pseudo-extended[store]'", "a store")
 
 
 class Arrays:

@@ -162,7 +162,8 @@ def _action(symmetry: Any, places: Mapping[str, np.ndarray]) -> Action:
     if len(set(lengths.values())) > 1:
         raise ValueError(
             f"axis {symmetry.axis} of parameters that change together must have one length (on the unconstrained "
-            f"scale, where a simplex has an entry less); got {lengths}."
+            f"scale, where a simplex has an entry less); got {lengths}; leave symmetries out, and the default looks "
+            "for exchanged labels by itself."
         )
     return Action(symmetry, np.concatenate([row.reshape(len(row), -1) for row in rows], axis=1))
 
