@@ -1,5 +1,8 @@
 """Plain functions: NumPy with and without gradients, vectorised or not, and functions that raise."""
 
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -113,7 +116,7 @@ class TestNoGradient:
 
         target = pe.from_numpy(three, vectorised=True)
         result = pe.sample(target, np.zeros(3), draws=60, warmup=60, chains=2, seed=0, progress=False)
-        assert any("chosen: a mixture at 3 modes" in note for note in result.notes)
+        assert any("chosen: a mixture of 3 normals" in note for note in result.notes)
         assert abs(result.log_evidence.value - 1.5 * np.log(2 * np.pi)) < 0.2
         assert sum(result.evaluations) < 80_000
 
@@ -173,3 +176,48 @@ def test_bad_options_are_refused(options):
     with pytest.raises((TypeError, ValueError)) as error:
         pe.from_numpy(log_density, **options)
     assert_sentence(error, *options)
+
+
+def not_below_zero(x):
+    """At the top of a module, so that another process can import it."""
+    if x[0] < 0:
+        raise ArithmeticError("negative")
+    return -0.5 * float(x @ x)
+
+
+def slow_at_first(theta):
+    return -0.5 * float(np.sum((theta / 0.1) ** 2))
+
+
+def twice(u):
+    return 4 * u - 2
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield pool
+
+
+class TestPool:
+    def test_other_processes_give_the_same_draws_and_their_errors_count(self, pool):
+        run = CHEAP | {"method": pe.Plain(pe.RandomWalk()), "draws": 60}
+        with_pool, without = (
+            pe.sample(pe.from_numpy(not_below_zero, pool=each), np.ones(2), **run) for each in (pool, None)
+        )
+        np.testing.assert_array_equal(with_pool.points, without.points)
+        [complaint] = [sentence for sentence in with_pool.warnings if "negative" in sentence]
+        assert complaint in without.warnings
+
+    def test_of_a_prior_transform(self, pool):
+        target = pe.from_prior_transform(slow_at_first, twice, 2, pool=pool)
+        result = pe.sample(target, method=pe.Plain(pe.RandomWalk()), **CHEAP)
+        assert np.all(np.abs(result.points["theta"]) < 2)
+
+    @pytest.mark.parametrize(
+        ("options", "words"), [({"pool": 4}, ["pool", "4"]), ({"pool": map, "vectorised": True}, ["pool"])]
+    )
+    def test_refusals(self, options, words):
+        with pytest.raises((TypeError, ValueError)) as refusal:
+            pe.from_numpy(not_below_zero, **options)
+        assert_sentence(refusal, *words)

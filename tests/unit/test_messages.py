@@ -5,11 +5,14 @@ import pickle
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pseudo_extended
 from pseudo_extended.messages import KINDS, Message, kinds, recall
 from pseudo_extended.results.doubts import AGAINST_EVIDENCE
+
+from ..doors.made import two_modes
 
 SOURCE = Path(pseudo_extended.__file__).parent
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "warnings.md"
@@ -70,3 +73,33 @@ def test_a_stored_sentence_gets_its_code_back(code):
     message = kind(**{name: FACTS.get(name, "some words") for name in names})
     assert message.endswith(".")
     assert recall(str(message), kinds.NOTE).code == code
+
+
+class TestDivergences:
+    """A warning where local moves are all there is, and a note where the base reaches the target as well."""
+
+    def diverged(self, accepted, **fields):
+        made = two_modes(draws=200)
+        diverging = np.zeros((4, 200), bool)
+        diverging[1, 3] = True
+        refresh = np.full_like(made.statistics["refresh_acceptance"], accepted)
+        return two_modes(statistics=made.statistics | {"diverging": diverging, "refresh_acceptance": refresh} | fields)
+
+    @pytest.mark.parametrize(("accepted", "severity"), [(0.05, "warning"), (0.4, "note")])
+    def test_with_draws_from_the_base(self, accepted, severity):
+        result = self.diverged(accepted)
+        told = {message.code: message for message in result.messages if "diverged" in message}
+        code = "PE103" if severity == "warning" else "PE111"
+        assert list(told) == [code]
+        assert (code in {message.code for message in result.warnings}) == (severity == "warning")
+        assert told[code].startswith("1 of 800 draws")
+
+    def test_the_worst_chain_decides(self):
+        refresh = np.full((4, 200, 6), 0.9)
+        refresh[2] = 0.01
+        assert "PE103" in {message.code for message in self.diverged(0.9, refresh_acceptance=refresh).warnings}
+
+    def test_without_a_base(self):
+        made = self.diverged(0.9)
+        cold = {name: value for name, value in made.statistics.items() if name != "refresh_acceptance"}
+        assert "PE103" in {message.code for message in two_modes(statistics=cold).warnings}

@@ -105,6 +105,13 @@ RAN_AWAY = Kind(
     "draws of {label} reach {value:.0e}: the density does not fall off there, because it is improper or flat, or "
     "returns rubbish far out; give the parameter a prior or bounds, and return -inf where the density means nothing.",
 )
+DIVERGED_AND_REACHED = Kind(
+    "PE111",
+    "note",
+    "Divergences that do no harm",
+    "{number} of {draws} draws after warm-up diverged, but {percent:.0f} % of the draws from the base were accepted at "
+    "the target, so what local moves cannot enter is reached without them.",
+)
 
 # 2: the agreement of chains.
 TOO_FEW_DRAWS = Kind(

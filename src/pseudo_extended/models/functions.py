@@ -1,7 +1,8 @@
 """Plain functions as targets: JAX functions as they are, NumPy functions by a call back into Python."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -9,11 +10,15 @@ from jaxtyping import Float, PyTree
 
 from pseudo_extended import checks
 from pseudo_extended.target import Target, flatten_position
-from pseudo_extended.target.host import HostFunction
+from pseudo_extended.target.host import HostFunction, check_pool
 
 
 def from_numpy(
-    log_density: Callable[[Any], Any], gradient: Callable[[Any], Any] | None = None, *, vectorised: bool = False
+    log_density: Callable[[Any], Any],
+    gradient: Callable[[Any], Any] | None = None,
+    *,
+    vectorised: bool = False,
+    pool: Any = None,
 ) -> "NumpyFunction":
     """A NumPy function as one that can stand wherever a JAX function of a position can.
 
@@ -26,6 +31,8 @@ def from_numpy(
         gradient: A function that returns the gradient of `log_density`, in the structure and shapes of a position (with
             a leading axis if `vectorised`); or None, and then only methods that need no gradient work.
         vectorised: Whether both take many positions at once.
+        pool: A pool of processes for a slow function that takes one position, or anything else with a method `map`;
+            the functions must be defined at the top of a module, so that other processes can import them.
 
     >>> import pseudo_extended as pe
     >>> def log_density(x):                                   # plain NumPy, plain Python
@@ -38,34 +45,17 @@ def from_numpy(
     checks.function("log_density", log_density)
     if gradient is not None:
         checks.function("gradient", gradient)
-    return NumpyFunction(log_density, gradient, vectorised=checks.choice("vectorised", vectorised, (True, False)))
+    checks.choice("vectorised", vectorised, (True, False))
+    return NumpyFunction(log_density, gradient, vectorised=vectorised, pool=check_pool(pool, vectorised))
 
 
-class NumpyFunction(HostFunction):
-    """A NumPy function of a position, with or without its gradient."""
+class Rows(NamedTuple):
+    """The user's functions in rows of numbers; other processes can be sent it, if they can be sent the functions."""
 
-    name = "log_density"
+    function: Callable[[Any], Any]
+    gradient: Callable[[Any], Any] | None
 
-    def __init__(
-        self, function: Callable[[Any], Any], gradient: Callable[[Any], Any] | None = None, *, vectorised: bool = False
-    ):
-        super().__init__()
-        self.function, self.gradient, self.vectorised = function, gradient, vectorised
-        self.is_differentiable = gradient is not None
-
-    def compute(
-        self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
-    ) -> Float[np.ndarray, "point answer"]:
-        """All points at once if the function is vectorised; nan where it, or its gradient, raises."""
-        if not self.vectorised:
-            return self.one_by_one(points, lambda point: self._rows(point, like, gradient), gradient=gradient)
-        try:
-            return self._rows(points, like, gradient)
-        except Exception as error:
-            self.failed(error)
-            return np.full((len(points), points.shape[1] + 1 if gradient else 1), np.nan)
-
-    def _rows(
+    def __call__(
         self, flat: Float[np.ndarray, "*batch d"], like: PyTree, gradient: bool
     ) -> Float[np.ndarray, "*batch answer"]:
         """The answers for one point or for many, as the function takes them."""
@@ -87,6 +77,37 @@ class NumpyFunction(HostFunction):
             leaves = [answer]
         parts = [_floats("gradient", leaf, np.shape(like)) for leaf, like in zip(leaves, expected, strict=True)]
         return np.concatenate([part.reshape((*batch, -1)) for part in parts], axis=-1)
+
+
+class NumpyFunction(HostFunction):
+    """A NumPy function of a position, with or without its gradient."""
+
+    name = "log_density"
+
+    def __init__(
+        self,
+        function: Callable[[Any], Any],
+        gradient: Callable[[Any], Any] | None = None,
+        *,
+        vectorised: bool = False,
+        pool: Any = None,
+    ):
+        super().__init__()
+        self.rows, self.vectorised, self.pool = Rows(function, gradient), vectorised, pool
+        self.is_differentiable = gradient is not None
+
+    def compute(
+        self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
+    ) -> Float[np.ndarray, "point answer"]:
+        """All points at once if the function is vectorised; nan where it, or its gradient, raises."""
+        answer = partial(self.rows, like=like, gradient=gradient)
+        if not self.vectorised:
+            return self.one_by_one(points, answer, gradient=gradient)
+        try:
+            return answer(points)
+        except Exception as error:
+            self.failed(error)
+            return np.full((len(points), points.shape[1] + 1 if gradient else 1), np.nan)
 
 
 def _floats(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:

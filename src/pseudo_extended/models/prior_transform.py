@@ -8,6 +8,7 @@ ends are neighbours.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -20,7 +21,7 @@ from scipy.special import ndtr
 from pseudo_extended import checks
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target, labels
-from pseudo_extended.target.host import HostFunction, said
+from pseudo_extended.target.host import HostFunction, check_pool, said
 from pseudo_extended.target.views import Facts, View
 
 LOWEST, HIGHEST = float(np.finfo(float).tiny), 1 - 2.0**-53
@@ -36,6 +37,7 @@ def from_prior_transform(
     names: Sequence[str] | None = None,
     periodic: Sequence[str | int] | None = None,
     vectorised: bool = False,
+    pool: Any = None,
 ) -> Target:
     """The target of a log likelihood and a prior transform: the interface of dynesty, UltraNest, nautilus and bilby.
 
@@ -51,6 +53,7 @@ def from_prior_transform(
         periodic: Names (or numbers, as in dynesty) of the parameters whose coordinate in the unit cube wraps around.
         vectorised: Whether both functions take many points at once, one in each row. Only for NumPy functions: those of
             JAX are vectorised by JAX.
+        pool: A pool of processes for slow NumPy functions, as for `pe.from_numpy`.
 
     >>> import pseudo_extended as pe
     >>> def log_likelihood(theta):                            # eighteen equal modes, log Z = 235.856
@@ -65,13 +68,14 @@ def from_prior_transform(
     checks.function("log_likelihood", log_likelihood)
     checks.function("prior_transform", prior_transform)
     checks.choice("vectorised", vectorised, (True, False))
+    check_pool(pool, vectorised)
     ndim = _dimension(ndim, names)
     cube = UnitCube(ndim, _periodic(periodic, names, ndim))
     num_parameters, on_host = _try_out(log_likelihood, prior_transform, ndim, vectorised)
     parameters = _parameters(names, num_parameters)
     likelihood: Any
     if on_host:
-        likelihood = TransformedDensity(log_likelihood, prior_transform, cube, vectorised=vectorised)
+        likelihood = TransformedDensity(log_likelihood, prior_transform, cube, vectorised=vectorised, pool=pool)
         show = _HostShower(prior_transform, cube, parameters, vectorised=vectorised)
     else:
         likelihood = TransformedLikelihood(log_likelihood, prior_transform, cube)
@@ -141,10 +145,10 @@ class TransformedDensity(HostFunction):
     name = "log_likelihood"
     is_differentiable = False
 
-    def __init__(self, log_likelihood: Any, prior_transform: Any, cube: UnitCube, *, vectorised: bool):
+    def __init__(self, log_likelihood: Any, prior_transform: Any, cube: UnitCube, *, vectorised: bool, pool: Any):
         super().__init__()
-        self.log_likelihood, self.prior_transform = log_likelihood, prior_transform
-        self.cube, self.vectorised = cube, vectorised
+        self.value = partial(_value, log_likelihood, prior_transform, cube)
+        self.vectorised, self.pool = vectorised, pool
 
     def compute(
         self, points: Float[np.ndarray, "point d"], like: PyTree, *, gradient: bool
@@ -152,15 +156,16 @@ class TransformedDensity(HostFunction):
         """All points at once if both functions are vectorised; nan where one of them raises."""
         del like
         if not self.vectorised:
-            return self.one_by_one(points, self._value, gradient=gradient)
+            return self.one_by_one(points, self.value, gradient=gradient)
         try:
-            return np.asarray(self._value(points), float).reshape(len(points), 1)
+            return np.asarray(self.value(points), float).reshape(len(points), 1)
         except Exception as error:
             self.failed(error)
             return np.full((len(points), 1), np.nan)
 
-    def _value(self, points: Float[np.ndarray, "*batch d"]) -> Any:
-        return self.log_likelihood(self.prior_transform(self.cube.many(points)))
+
+def _value(log_likelihood: Any, prior_transform: Any, cube: UnitCube, points: Float[np.ndarray, "*batch d"]) -> Any:
+    return log_likelihood(prior_transform(cube.many(points)))
 
 
 class _NormalSampler(eqx.Module):

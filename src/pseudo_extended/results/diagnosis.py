@@ -10,6 +10,10 @@ from pseudo_extended.results.evidence import compare_chains
 from pseudo_extended.results.tails import TOO_HEAVY, heaviest_tails
 from pseudo_extended.weights import effective_number, importance
 
+REACHED = 0.2
+"""A rate of draws from the base at the target from which on divergences of local moves are a note: every fifth such
+draw is then independent of the last. On ridges and in funnels, where divergences hide something, no base fits that
+well."""
 NOWHERE = 1e20
 """A distance on the unconstrained scale that no choice of units explains."""
 
@@ -70,12 +74,30 @@ def _steps(x: Float[np.ndarray, "chain draw particle d"], statistics: dict[str, 
     elif np.mean(statistics["acceptance_rate"]) < 0.05:
         found.append(kinds.LOW_ACCEPTANCE(rate=np.mean(statistics["acceptance_rate"])))
     non_finite = np.count_nonzero(statistics["non_finite"])
-    diverging = np.count_nonzero(np.logical_and(statistics["diverging"], np.logical_not(statistics["non_finite"])))
-    if diverging:
-        found.append(kinds.DIVERGED(number=diverging, draws=num_draws))
+    found += [message for message in diagnose_divergences(statistics) if message.severity != "note"]
     if non_finite:
         found.append(kinds.NOT_FINITE(number=non_finite, draws=num_draws))
     return found
+
+
+def diagnose_divergences(statistics: dict[str, np.ndarray]) -> list[Message]:
+    """A warning, or a note where the target is refreshed by draws from the base as well."""
+    diverging = np.logical_and(statistics["diverging"], np.logical_not(statistics["non_finite"]))
+    number, draws = np.count_nonzero(diverging), diverging.size
+    if not number:
+        return []
+    accepted = _accepted_from_base(statistics)
+    if accepted < REACHED:
+        return [kinds.DIVERGED(number=number, draws=draws)]
+    return [kinds.DIVERGED_AND_REACHED(number=number, draws=draws, percent=100 * accepted)]
+
+
+def _accepted_from_base(statistics: dict[str, np.ndarray]) -> float:
+    """The share of draws from the base that the pseudo-sample with the target accepted, in the chain with the least."""
+    if not {"index", "refresh_acceptance"} <= statistics.keys():
+        return 0.0
+    refreshed, index = statistics["refresh_acceptance"], statistics["index"][..., None]
+    return float(np.min(np.nanmean(np.take_along_axis(refreshed, index, axis=2)[..., 0], axis=1)))
 
 
 def _reach(x: Float[np.ndarray, "chain draw particle d"], weights: Weights, labels: list[str]) -> list[Message]:

@@ -8,7 +8,13 @@ from jaxtyping import Float
 
 from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.results import estimates
-from pseudo_extended.results.diagnosis import diagnose, diagnose_evidence, diagnose_importance, diagnose_tails
+from pseudo_extended.results.diagnosis import (
+    diagnose,
+    diagnose_divergences,
+    diagnose_evidence,
+    diagnose_importance,
+    diagnose_tails,
+)
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.markup import paragraph
 from pseudo_extended.results.mode_warnings import diagnose_search
@@ -85,10 +91,11 @@ def diagnose_result(
     return (*(recall(doubt, kinds.DOUBT) for doubt in result.doubts), *found)
 
 
-def notes_on_search(result: "Result") -> list[Message]:
-    """What the pilot's ascents say about basins that none of them has seen."""
+def notes_on_run(result: "Result") -> list[Message]:
+    """Divergences that do no harm, and what the pilot's ascents say about basins that none of them has seen."""
     hits = places_of_pilot(result).hits
-    return diagnose_search(Search(hits, GoodTuring.of(hits)) if hits.size else None, "pilot")
+    search = diagnose_search(Search(hits, GoodTuring.of(hits)) if hits.size else None, "pilot")
+    return [*(each for each in diagnose_divergences(result.statistics) if each.severity == "note"), *search]
 
 
 class Evidence(Estimate):

@@ -23,7 +23,7 @@ from pseudo_extended.results.doubts import (
     against_evidence,
     diagnose_result,
     evidence_in_words,
-    notes_on_search,
+    notes_on_run,
 )
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.evidence import log_evidence
@@ -244,7 +244,7 @@ class Result:
     def messages(self) -> tuple[Message, ...]:
         """All messages: `warnings`, and after them what is for information, `notes` among it."""
         notes = [recall(note, kinds.NOTE) for note in self.notes if not kinds.SEARCH_UNSETTLED.says(note)]
-        return (*self.warnings, *notes, *notes_on_search(self))
+        return (*self.warnings, *notes, *notes_on_run(self))
 
     @cached_property
     def _warnings_of_draws(self) -> tuple[Message, ...]:

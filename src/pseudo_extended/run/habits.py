@@ -39,7 +39,7 @@ OURS = {
     "parallel_chains": "cores={value}",
     "n_jobs": "cores={value}",
     "chain_method": "cores= for threads, or cluster= for a cluster of Dask",
-    "pool": "cluster=, a dask.distributed.Client, whose workers are processes",
+    "pool": "pe.from_numpy(log_density, pool=pool), or cluster=, a dask.distributed.Client",
     "backend": "store=, a directory",
     "step": "method=, such as pe.Plain(pe.NUTS())",
     "sampler": "method=, such as pe.Plain(pe.NUTS())",

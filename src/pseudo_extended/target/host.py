@@ -4,8 +4,10 @@ Numbers cross the border as their bits, in 32-bit words: XLA runs callbacks on t
 precision is off unless it is on for the whole process, and doubles would arrive as floats.
 """
 
+import pickle
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -14,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PyTree, UInt32
 
+from pseudo_extended import checks
 from pseudo_extended.messages import Message, kinds
 
 DIFFERENCE = 6e-6
@@ -36,6 +39,8 @@ class HostFunction:
 
     is_differentiable: bool
     name: str
+    pool: Any = None
+    """Whose `map` computes points that a function takes one at a time, such as a pool of processes; None for here."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -56,9 +61,12 @@ class HostFunction:
     ) -> Float[np.ndarray, "point answer"]:
         """The rows of a function that takes one point; what it raises is remembered."""
         rows = np.full((len(points), points.shape[1] + 1 if gradient else 1), np.nan)
-        for row, point in zip(rows, points, strict=True):
+        each = map if self.pool is None else self.pool.map
+        for row, found in zip(rows, each(partial(_answer_or_error, answer), list(points)), strict=True):
             try:
-                row[:] = answer(point)
+                if isinstance(found, Exception):
+                    raise found
+                row[:] = found
             except Exception as error:
                 self.failed(error)
         return rows
@@ -130,6 +138,30 @@ class HostFunction:
         again = float(self.compute(point[None], like, gradient=gradient)[0, 0])
         self.num_failures, self.first_error = failures, first_error
         return None if np.isclose(value, again, rtol=SAME, atol=SAME) else (value, again)
+
+
+def check_pool(pool: Any, vectorised: bool) -> Any:
+    """A pool is None, or has `map`; a function that takes many points at once has no use for one."""
+    if pool is not None and not callable(getattr(pool, "map", None)):
+        raise TypeError(
+            "pool must have a method map, as multiprocessing.Pool and concurrent.futures' executors do; "
+            f"got {checks.describe(pool)}."
+        )
+    if pool is not None and vectorised:
+        raise ValueError("pool is for functions that take one position; with vectorised=True, leave it out.")
+    return pool
+
+
+def _answer_or_error(answer: Callable[[Any], Any], point: Float[np.ndarray, " d"]) -> Any:
+    """What a function answers, or the error that it raised, fit to come from another process."""
+    try:
+        return np.asarray(answer(point), float)
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            return RuntimeError(said(error))
+        return error
 
 
 def said(error: BaseException) -> str:

@@ -31,8 +31,8 @@ class AtModes(AbstractCandidate):
         if course.preparation.whitens and modes.covariance.ndim == 3:
             course.annealer.whitening = from_modes(modes)
         self.num_listed = number
-        count = f"{number} modes" if number < MAX_MODES else f"the {MAX_MODES} heaviest of {number} places found"
-        name = "a normal at the one mode" if number == 1 else f"a mixture at {count}"
+        # Not "at so many modes": ascents end at many places of a ring, and of many modes only some are listed.
+        name = "a normal at the one mode" if number == 1 else f"a mixture of {min(number, MAX_MODES)} normals"
         yield Proposal(base, name)
 
 
