@@ -1,4 +1,4 @@
-"""Check the built site: every link leads somewhere, and nothing is fetched from elsewhere when a page is viewed.
+"""Check the built site: links lead somewhere, nothing is fetched from elsewhere, fields of tuples are described.
 
     python tools/check_site.py output/site
 
@@ -70,6 +70,9 @@ def faults(site: Path) -> list[str]:
                 found.append(f"{name} links to {use.address}, which is not there")
             elif parts.fragment and aim in pages and unquote(parts.fragment) not in pages[aim].places:
                 found.append(f"{name} links to {use.address}, and there is no such place on that page")
+    for path in pages:
+        for name in re.findall(r'id="([\w.]+)">(?:(?!<dt).)*?<p>Alias for field number', path.read_text(), re.DOTALL):
+            found.append(f"{path.relative_to(site.resolve())} has the field {name}, whose docstring is missing")
     for path in sorted(site.rglob("*.css")):
         for address in re.findall(r"(?:@import|url\()\s*['\"]?(https?://[^'\")\s]+)", path.read_text(encoding="utf-8")):
             found.append(f"{path.relative_to(site)} fetches {address}")

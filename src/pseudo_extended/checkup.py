@@ -41,6 +41,7 @@ class Checkup(NamedTuple):
     """All findings about a model."""
 
     findings: tuple[Finding, ...]
+    """One for each thing that was looked at: what it is, a verdict, and a sentence."""
 
     @property
     def ok(self) -> bool:

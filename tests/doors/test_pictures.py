@@ -7,7 +7,7 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = "\n".join(page.read_text() for page in DOCS.rglob("*.md"))
-SHOWN = {*re.findall(r"\]\(\.\./pictures/([\w-]+\.webp)\)", PAGES)}
+SHOWN = {*re.findall(r"\]\((?:\.\./)?pictures/([\w-]+\.webp)\)", PAGES)}
 
 
 def test_every_picture_of_a_page_is_there():

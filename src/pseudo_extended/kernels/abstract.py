@@ -22,7 +22,9 @@ class KernelState(NamedTuple):
     """The state of a kernel: the point, and the density there so that it is not computed again."""
 
     position: Float[Array, " dim"]
+    """Where the chain is, on the unconstrained scale."""
     log_density: Float[Array, ""]
+    """The log density at the position, up to a constant."""
     gradient: Float[Array, " dim"] | None
     """None for kernels that use no gradient."""
 
@@ -44,6 +46,7 @@ class KernelParameters(NamedTuple):
     """The step sizes and the metric, which warm-up tunes."""
 
     step_size: Float[Array, " step_size"]
+    """One for each entry of the kernel's `target_acceptance`."""
     inverse_mass: Float[Array, " dim"] | Float[Array, "dim dim"]
     """Diagonal or dense: an estimate of the covariance."""
 

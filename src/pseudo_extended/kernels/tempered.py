@@ -20,11 +20,15 @@ class TemperedPoint(NamedTuple):
     """A position with log γ0 and Δ there, and their gradients; with a leading axis for several positions."""
 
     position: Float[Array, "*batch d"]
+    """Where the point is, on the unconstrained scale."""
     log_base: Float[Array, "*batch"]
+    """log γ0 at the position; 0 without a base."""
     delta: Float[Array, "*batch"]
+    """Δ = log γ - log γ0 at the position."""
     grad_base: Float[Array, "*batch d"] | None
     """None for kernels that use no gradient."""
     grad_delta: Float[Array, "*batch d"] | None
+    """The gradient of Δ; None for kernels that use no gradient."""
 
     @property
     def log_target(self) -> Float[Array, "*batch"]:

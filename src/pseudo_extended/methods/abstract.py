@@ -35,7 +35,9 @@ class WeightedPoints(NamedTuple):
     """The output of one draw: points on the unconstrained space, with log weights up to a constant."""
 
     x: Float[Array, "particle d"]
+    """The points, one in each row."""
     log_weight: Float[Array, " particle"]
+    """The log weight of each point relative to the others of the draw."""
     statistics: dict[str, Array]
     """More numbers about this state, such as the temperatures.
 
@@ -55,6 +57,7 @@ class Statistic(NamedTuple):
     """The declaration of a statistic: a number, or an array of numbers, that a method reports with every draw."""
 
     name: str
+    """The key in `result.statistics`."""
     dims: tuple[str, ...] = ()
     """Names of its axes in stores and in ArviZ output, besides chain and draw; none for a number."""
 
@@ -63,8 +66,11 @@ class StepInfo(NamedTuple):
     """What every method reports about one step; the loop counts it and the result keeps it."""
 
     acceptance_rate: Float[Array, ""]
+    """The mean acceptance rate of the moves of the step."""
     diverging: Bool[Array, ""]
+    """Whether the energy error of a trajectory grew without bound."""
     non_finite: Bool[Array, ""]
+    """Whether a density or gradient was not finite where a move would have ended."""
     num_evaluations: Int[Array, ""]
     """Of the target's density, or of density and gradient, at one point."""
 
@@ -82,9 +88,11 @@ class Prepared(NamedTuple):
     """A method ready to run, and sentences about what was chosen and why."""
 
     method: "AbstractMethod"
+    """The method with all that was chosen for it."""
     x: Float[np.ndarray, "chain particle d"]
     """Where its chains start."""
     notes: tuple[str, ...]
+    """One sentence for each choice; they become `result.notes`."""
     report: Any = None
     """What was found on the way, for the result: a named tuple that a store can hold, or None."""
     num_evaluations: int = 0

@@ -54,6 +54,7 @@ class BoltzmannProblem(NamedTuple):
     """A relaxation with its ground truth, which is None if the states were not enumerated."""
 
     target: Target
+    """What to pass to `pe.sample`."""
     mean: Float[np.ndarray, " d"] | None
     """E[X]."""
     second_moment: Float[np.ndarray, " d"] | None
@@ -67,6 +68,7 @@ class BoltzmannProblem(NamedTuple):
     diagonal: Diagonal | None
     """D and the proof of how good it is; None if Q was given."""
     citation: str
+    """Where the problem comes from."""
 
 
 def boltzmann_machine(

@@ -92,10 +92,13 @@ class HorseshoeProblem(NamedTuple):
     """A posterior given training data, and held-out data to judge it by; there is no exact answer."""
 
     target: Target
+    """What to pass to `pe.sample`."""
     density: LogisticLikelihood
-    """Of the training data."""
+    """The likelihood of the training data."""
     held_out: LogisticLikelihood
+    """The likelihood of the observations that were kept for testing."""
     citation: str
+    """Where the problem comes from."""
 
     def coefficients(self, position: PyTree) -> Float[Array, " covariate"]:
         """The regression coefficients of a position."""

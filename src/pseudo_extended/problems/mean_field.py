@@ -26,7 +26,9 @@ class VariationalNormal(NamedTuple):
     """A normal approximation of a relaxation, and its guess of the relaxation's log Z."""
 
     base: Normal
+    """The normal, as a base of a target."""
     log_zeta: float
+    """The guess of log Z."""
     num_solutions: int | None
     """How many were mixed, where it is known."""
 

@@ -45,6 +45,7 @@ class Problem(NamedTuple):
     """A target with its ground truth."""
 
     target: Target
+    """What to pass to `pe.sample`."""
     mean: Float[np.ndarray, " d"]
     """E[X]."""
     second_moment: Float[np.ndarray, " d"]
@@ -52,6 +53,7 @@ class Problem(NamedTuple):
     density: NormalMixture
     """The target as a mixture, with an exact sampler."""
     citation: str
+    """Where the problem comes from."""
     log_evidence: float = 0.0
     """log Z; the densities are normalised."""
 

@@ -33,9 +33,13 @@ class TransfectionProblem(NamedTuple):
     """The posterior. What is known of it: b and d can change places, so b < d has probability 1/2."""
 
     target: Target
+    """What to pass to `pe.sample`."""
     probability_b_is_slower: float
+    """The exact probability of b < d, by symmetry."""
     density: Transfection
+    """The log likelihood of the measurements."""
     citation: str
+    """Where the problem comes from."""
 
 
 def fluorescence(

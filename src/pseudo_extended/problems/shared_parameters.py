@@ -23,8 +23,11 @@ class SharedProblem(NamedTuple):
     """The posterior of (θ, x), and the exact mean of θ under it."""
 
     target: Target
+    """What to pass to `pe.sample`."""
     mean_theta: float
+    """E θ under the target, by quadrature."""
     citation: str
+    """Where the problem comes from."""
 
 
 def theta_and_x() -> SharedProblem:

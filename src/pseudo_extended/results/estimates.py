@@ -30,7 +30,9 @@ class Estimate(NamedTuple):
     """A number, or an array or pytree of them, with its Monte Carlo error."""
 
     value: Any
+    """The estimate: a number, or an array or dict of them."""
     standard_error: Any
+    """Its Monte Carlo standard error, of the same shape."""
     ess: Any
     """Effective sample size: how many independent draws from the target would have this error."""
 

@@ -91,7 +91,7 @@ def _check_invariance(kernel: AbstractKernel, metric: str, step_size: float, see
         f"trace{advice}",
         lambda: jax.jit(step)(jax.random.key(seed), jnp.array([0.3, -0.2, 0.1])),
     )
-    pair = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+    pair: Any = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     _require(
         isinstance(pair[0], KernelState) and isinstance(pair[1], KernelInfo),
         f"step of {name} must return a KernelState and a KernelInfo; "
