@@ -1,7 +1,8 @@
 """Exact draws from densities with a known number of modes, as results of a run that never was."""
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,8 +14,8 @@ import pseudo_extended as pe
 class Case(NamedTuple):
     """A log density, a function of a generator and a number that draws from it, and its modes."""
 
-    log_density: object
-    draw: object
+    log_density: Callable[[Any], Any]
+    draw: Callable[[np.random.Generator, int], np.ndarray]
     num_modes: int
 
 
