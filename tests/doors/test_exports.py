@@ -114,7 +114,7 @@ def test_anesthetic_is_not_imported_where_it_breaks_pandas(result):
 def test_anesthetic_has_our_moments(weighted):
     pytest.importorskip("anesthetic")
     samples = weighted.to_anesthetic()
-    mean, covariance = samples[LABELS].mean().to_numpy(), samples[LABELS].cov().to_numpy()
+    mean, covariance = samples[LABELS].mean().to_numpy(), samples[LABELS].cov(ddof=0).to_numpy()
     np.testing.assert_allclose(mean, [weighted.mean().value["tau"], *weighted.mean().value["theta"]], rtol=1e-10)
     np.testing.assert_allclose(covariance, weighted.covariance().value, rtol=1e-10)
     frame = weighted.to_dataframe()

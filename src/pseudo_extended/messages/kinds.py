@@ -108,7 +108,7 @@ RAN_AWAY = Kind(
 DIVERGED_AND_REACHED = Kind(
     "PE111",
     "note",
-    "Divergences that do no harm",
+    "Divergences of local moves alone",
     "{number} of {draws} draws after warm-up diverged, but {percent:.0f} % of the draws from the base were accepted at "
     "the target, so what local moves cannot enter is reached without them.",
 )

@@ -10,10 +10,10 @@ from pseudo_extended.results.evidence import compare_chains
 from pseudo_extended.results.tails import TOO_HEAVY, heaviest_tails
 from pseudo_extended.weights import effective_number, importance
 
-REACHED = 0.2
-"""A rate of draws from the base at the target from which on divergences of local moves are a note: every fifth such
-draw is then independent of the last. On ridges and in funnels, where divergences hide something, no base fits that
-well."""
+REACHED = 0.1
+"""A rate of draws from the base at the target from which on divergences of local moves are a note: every tenth such
+draw is then independent of the last. A chain that such draws take out of a region gets into it as often: they keep the
+target, and are reversible."""
 NOWHERE = 1e20
 """A distance on the unconstrained scale that no choice of units explains."""
 

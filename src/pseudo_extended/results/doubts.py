@@ -92,7 +92,7 @@ def diagnose_result(
 
 
 def notes_on_run(result: "Result") -> list[Message]:
-    """Divergences that do no harm, and what the pilot's ascents say about basins that none of them has seen."""
+    """Divergences that are no warning, and what the pilot's ascents say about basins that none of them has seen."""
     hits = places_of_pilot(result).hits
     search = diagnose_search(Search(hits, GoodTuring.of(hits)) if hits.size else None, "pilot")
     return [*(each for each in diagnose_divergences(result.statistics) if each.severity == "note"), *search]
