@@ -137,7 +137,7 @@ def few_round_trips(rng: np.random.Generator) -> pe.Result:
         unconstrained=np.repeat(result.unconstrained, 2, axis=2),
         log_weights=log_weights,
         statistics=result.statistics
-        | {"index": index, "beta": beta, "move_acceptance": rates, "refresh_acceptance": rates},
+        | {"carrier": index, "beta": beta, "move_acceptance": rates, "refresh_acceptance": rates},
     )
 
 

@@ -94,7 +94,7 @@ def draw_travel(_: int) -> Figure:
     target = pe.Target(two_normals, np.zeros(1), base=pe.Normal(0.0, 20.0))
     method = pe.AdaptivePseudoExtended(4, base="target")
     result = pe.sample(target, method=method, draws=50, chains=1, seed=1, progress=False)
-    beta, carrier = result.statistics["beta"][0], result.statistics["index"][0]
+    beta, carrier = result.statistics["beta"][0], result.statistics["carrier"][0]
     figure, ax = plt.subplots(figsize=(4.6, 2.0), layout="constrained")
     for particle, colour in enumerate((OURS, STUCK, "#8e6c00", "#6a4c93")):
         ax.plot(beta[:, particle], color=colour, linewidth=1.0)

@@ -51,7 +51,7 @@ def two_modes(seed=0, chains=4, draws=200, particles=6, **fields):
             "non_finite": flags,
             "num_evaluations": np.full((chains, draws), 10),
             "lp": np.take_along_axis(log_p, index[..., None], axis=2)[..., 0],
-            "index": index,
+            "carrier": index,
             "beta": beta,
             "move_acceptance": rng.uniform(0.6, 1.0, size=shape),
             "refresh_acceptance": np.where(beta < 0.3, 0.5, 0.0),

@@ -200,7 +200,7 @@ class TestPilot:
     ("name", "missing", "options", "words"),
     [
         ("journey", "beta", {}, ["journey", "temperatures"]),
-        ("temperatures", "index", {}, ["temperatures"]),
+        ("temperatures", "carrier", {}, ["temperatures"]),
         ("evidence", "evidence_top", {}, ["log_evidence"]),
         ("journey", None, {"chain": 4}, ["chain", "4"]),
         ("journey", None, {"draws": (10, 5)}, ["draws", "5"]),

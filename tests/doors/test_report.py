@@ -144,7 +144,7 @@ class TestVerdict:
         kind, sentence = self.verdict(tmp_path, draws=800)
         assert (kind, "look" in sentence) == ("good", False)
         made = two_modes(draws=800)
-        cold = {name: value for name, value in made.statistics.items() if name not in ("beta", "index")}
+        cold = {name: value for name, value in made.statistics.items() if name not in ("beta", "carrier")}
         kind, sentence = self.verdict(tmp_path, draws=800, statistics=cold)
         assert kind == "good"
         assert re.search(r"does not look for other modes; \d+ ascents after the run found none", sentence)

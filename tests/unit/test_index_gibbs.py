@@ -220,7 +220,7 @@ def statistics(beta, index):
     shape = beta.shape
     return {
         "beta": beta,
-        "index": index,
+        "carrier": index,
         "move_acceptance": np.full(shape, 0.8),
         "refresh_acceptance": 1 - beta,
     }

@@ -11,6 +11,7 @@ from pseudo_extended.messages import kinds
 from pseudo_extended.pilot.distinct import distinct
 from pseudo_extended.pilot.mode_search import ModeSearch
 from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.pilot.proposals import Proposals
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 
 from .sentences import assert_sentence
@@ -241,6 +242,33 @@ def test_a_needle_is_found_with_the_exchange_of_its_parts():
     frequencies = [np.asarray(uniform.constrain(jnp.asarray(x)))[[0, 3]] for x in heavy]
     np.testing.assert_allclose(np.sort(frequencies, axis=1), np.tile([0.363, 1.514], (2, 1)), atol=0.02)
     assert search.evaluations < 400_000
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 5, 8])
+def test_all_exchanges_of_blocks_are_listed(dim):
+    proposals = Proposals(
+        jax.random.key(0), pe.Target(lambda x: -jnp.sum(x**2), np.zeros(dim)), np.zeros((1, dim)), None
+    )
+    found = {tuple(point) for point in proposals.exchanges(np.arange(float(dim)), 1000)}
+    wanted = set()
+    for length in range(1, dim):
+        for first in range(dim):
+            for second in range(first + length, dim - length + 1):
+                point = np.arange(dim)
+                point[first : first + length], point[second : second + length] = (
+                    np.arange(second, second + length),
+                    np.arange(first, first + length),
+                )
+                wanted.add(tuple(point))
+    assert found == wanted
+
+
+def test_exchanges_in_many_dimensions_are_drawn_and_not_listed():
+    """There are 10⁹ in two thousand dimensions."""
+    target = pe.Target(lambda x: -jnp.sum(x**2), np.zeros(2000))
+    points = Proposals(jax.random.key(0), target, np.zeros((1, 2000)), None).exchanges(np.arange(2000.0), 50)
+    assert len({tuple(point) for point in points}) == 50
+    assert all(set(point) == set(range(2000)) for point in points)
 
 
 def test_a_narrow_mode_in_a_hundred_dimensions_is_found():

@@ -319,12 +319,11 @@ class TestArviz:
         np.testing.assert_array_equal(data["sample_stats"]["log_weight"].values[0, 0], [0.0, -np.inf])
 
     def test_index_is_the_resampled_one_where_a_method_has_a_statistic_of_that_name(self):
-        """The default reports the pseudo-sample that carries the target as `index`; it is another number."""
-        carrier = np.array([[1, 0, 1, 1]])
-        result = make([[[0.0, -np.inf]] * 4], statistics={"index": carrier})
+        own = np.array([[1, 0, 1, 1]])
+        result = make([[[0.0, -np.inf]] * 4], statistics={"index": own})
         stats = result.to_arviz()["sample_stats"]
         np.testing.assert_array_equal(stats["index"].values, [[0, 0, 0, 0]])
-        np.testing.assert_array_equal(stats["carrier"].values, carrier)
+        np.testing.assert_array_equal(stats["method_index"].values, own)
 
     def test_an_axis_that_happens_to_be_as_long_as_there_are_particles_keeps_its_name(self):
         result = make(np.zeros((1, 4, 2)), statistics={"energy": np.zeros((1, 4, 2))})

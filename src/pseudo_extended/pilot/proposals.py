@@ -1,5 +1,6 @@
 """Starts for ascents: around the starts that were given, from the base, inside bounds, around what was found."""
 
+import math
 from collections.abc import Callable
 
 import jax
@@ -83,21 +84,32 @@ class Proposals:
         return points
 
     def exchanges(self, x: Float[np.ndarray, " d"], most: int) -> Float[np.ndarray, "point d"]:
-        """All places with two labels of an axis that parameters share, or two blocks of neighbours, exchanged."""
-        dim = len(x)
+        """Places with two labels of an axis that parameters share, or two blocks of neighbours, exchanged."""
         pairs = [(each[i], each[j]) for each in self.labelled for j in range(len(each)) for i in range(j)]
-        blocks = [
-            (np.arange(first, first + length), np.arange(second, second + length))
-            for length in range(1, dim // 2 + 1)
-            for first in range(dim - 2 * length + 1)
-            for second in range(first + length, dim - length + 1)
-        ]
-        room = max(most - len(pairs), 0)
-        pairs = [*pairs[:most], *(blocks[i] for i in self.rng.permutation(len(blocks))[:room])]
+        pairs = [*pairs[:most], *self._blocks(len(x), max(most - len(pairs), 0))]
         points = np.tile(x, (len(pairs), 1))
         for point, (one, other) in zip(points, pairs, strict=True):
             point[one], point[other] = x[other], x[one]
         return points
+
+    def _blocks(self, dim: int, most: int) -> list[tuple[Int[np.ndarray, " place"], Int[np.ndarray, " place"]]]:
+        """Pairs of blocks of neighbours that do not overlap, all of them or as many as asked for.
+
+        There are about dim³/12, too many to list in some hundred dimensions: they are told by a number. Blocks of one
+        length that begin at i and j + length are pair j(j + 1)/2 + i of that length, where i <= j.
+        """
+        lengths = np.arange(1, dim // 2 + 1)
+        rooms = dim - 2 * lengths + 1
+        ends = np.cumsum(rooms * (rooms + 1) // 2)
+        total = int(ends[-1]) if len(ends) else 0
+        blocks = []
+        for number in self.rng.choice(total, min(most, total), replace=False) if total else ():
+            which = int(np.searchsorted(ends, number, side="right"))
+            length, rest = which + 1, int(number) - (int(ends[which - 1]) if which else 0)
+            j = (math.isqrt(8 * rest + 1) - 1) // 2
+            one = np.arange(length) + rest - j * (j + 1) // 2
+            blocks.append((one, np.arange(length) + j + length))
+        return blocks
 
     def _crossed(self, parents: Float[np.ndarray, "4 d"]) -> Float[np.ndarray, " d"]:
         """Some coordinates of one and the others of another, at random or between two places in their order."""

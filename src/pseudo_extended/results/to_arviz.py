@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pseudo_extended.results.result import Result
 
 PRIOR_DRAWS = 500
-CLASHES = {"index": "carrier"}
-"""Statistics of the default whose name means something else here: `index` is the pseudo-sample that was resampled."""
 
 
 class Group(NamedTuple):
@@ -97,7 +95,7 @@ def _sample_stats(result: "Result", seed: int) -> Group:
         axes |= {"log_importance": (), "resampled_draw": ()}
     statistics = {}
     for name, values in result.statistics.items():
-        shown = CLASHES.get(name, name)
+        shown = f"method_{name}" if name in weights else name  # `index` is the pseudo-sample that was resampled
         statistics[shown] = values
         axes[shown] = result.statistic_axes.get(name, made_up_axes(name, values.ndim - 2))
     return Group(statistics | weights, axes)

@@ -43,13 +43,13 @@ class Travel(NamedTuple):
 
 def travel(statistics: dict[str, np.ndarray]) -> Travel | None:
     """What the statistics of a run say; None for a method whose pseudo-samples do not travel."""
-    if not {"index", "beta", "move_acceptance", "refresh_acceptance"} <= statistics.keys():
+    if not {"carrier", "beta", "move_acceptance", "refresh_acceptance"} <= statistics.keys():
         return None
-    index, beta = statistics["index"], statistics["beta"]
-    carries = index[..., None] == np.arange(beta.shape[2])
-    switches = index[:, 1:] != index[:, :-1]
+    carrier, beta = statistics["carrier"], statistics["beta"]
+    carries = carrier[..., None] == np.arange(beta.shape[2])
+    switches = carrier[:, 1:] != carrier[:, :-1]
     return Travel(
-        switch_rates=switches.mean(axis=1) if switches.size else np.full(len(index), np.nan),
+        switch_rates=switches.mean(axis=1) if switches.size else np.full(len(carrier), np.nan),
         round_trips=round_trips(beta, carries),
         lowest_betas=np.nanmin(beta, axis=(1, 2)).astype(float),
         by_temperature=_by_temperature(beta, carries, statistics["move_acceptance"], statistics["refresh_acceptance"]),

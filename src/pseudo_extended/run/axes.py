@@ -14,11 +14,4 @@ def statistic_axes(method: AbstractMethod, shapes: Mapping[str, tuple[int, ...]]
     {'beta': ('particle',), 'mine': ('mine_dim_0',)}
     """
     declared = {statistic.name: statistic.dims for statistic in method.statistics}
-    if not declared:  # a method that declares nothing has had its pseudo-samples recognised by their number
-        return {name: _guessed(name, shape, method.num_points) for name, shape in shapes.items()}
     return {name: declared.get(name, made_up_axes(name, len(shape))) for name, shape in shapes.items()}
-
-
-def _guessed(name: str, shape: tuple[int, ...], num_points: int) -> tuple[str, ...]:
-    names = made_up_axes(name, len(shape))
-    return tuple("particle" if size == num_points else axis for size, axis in zip(shape, names, strict=True))

@@ -42,6 +42,8 @@ SHARE_OF_TIME = 100
 SECONDS_BETWEEN_VIEWS = 5.0
 """After which readers see new draws."""
 NAMES = {"x": "weighted_points/x", "log_weight": "sample_stats/log_weight", "importance": "sample_stats/log_importance"}
+CARRIER, FORMERLY = "sample_stats/carrier", "sample_stats/index"
+"""A statistic of the default, and the name that older versions gave it: a run goes on under the name it began with."""
 
 
 def layout_for(target: Target, method: AbstractMethod, num_chains: int, draw: Record) -> Layout:
@@ -83,6 +85,11 @@ def values_of(record: Record) -> dict[str, Any]:
     return values | {f"sample_stats/{name}": each for name, each in record.statistics.items()}
 
 
+def _has_old_names(layout: Layout) -> bool:
+    """Whether these are draws of the default, made before its `index` was called `carrier`."""
+    return {FORMERLY, "sample_stats/refresh_acceptance"} <= {column.path for column in layout.columns}
+
+
 def read_record(arrays: Arrays, num_draws: int, seals: Seals | None, least_thin: int = 1) -> Collected:
     """The first draws, thinned evenly as far as the memory they may take asks for."""
     layout = arrays.layout
@@ -98,6 +105,8 @@ def read_record(arrays: Arrays, num_draws: int, seals: Seals | None, least_thin:
     values = {path: arrays.read_draws(column, num_draws, thin, first, seals) for path, column in columns.items()}
     x, log_weight = (values.pop(NAMES[name]) for name in ("x", "log_weight"))
     importance = values.pop(NAMES["importance"], None)
+    if _has_old_names(layout):
+        values[CARRIER] = values.pop(FORMERLY)
     statistics = {path.removeprefix("sample_stats/"): each for path, each in values.items()}
     return Collected(x, log_weight, statistics, importance, thin)
 
@@ -160,7 +169,10 @@ class Stored(Recorder):
         assert lane.chain is not None
         with self.lock:
             if record is not None:
-                self.writer.append(lane.index, values_of(record))
+                values = values_of(record)
+                if _has_old_names(self.store.arrays.layout):
+                    values[FORMERLY] = values.pop(CARRIER)
+                self.writer.append(lane.index, values)
             self.writer.keep_mark(lane.index, lane.done, partial(chain_leaves, lane.chain))
 
     def commit(self, lanes: list[Lane], *, force: bool = False) -> None:

@@ -22,7 +22,14 @@ from pseudo_extended import checks
 from pseudo_extended.instruments import AbstractInstrument, Temperatures, Tempered
 from pseudo_extended.kernels import NUTS, AbstractKernel, KernelInfo
 from pseudo_extended.kernels.tempered import evaluator
-from pseudo_extended.methods.abstract import AbstractPreparedMethod, Chain, Prepared, StepInfo, WeightedPoints
+from pseudo_extended.methods.abstract import (
+    AbstractPreparedMethod,
+    Chain,
+    Prepared,
+    Statistic,
+    StepInfo,
+    WeightedPoints,
+)
 from pseudo_extended.methods.adaptive.choices import (
     FEW_DIMENSIONS,
     LEAST_OF_ALL,
@@ -329,13 +336,27 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         )
         return Chain(state, frozen, TemperatureAdaptation(num_updates, visits, average_g, average_step, rows))
 
+    @property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The statistics of `points`; the last three only where there are leaps, or the evidence is estimated."""
+        return (
+            Statistic("lp"),
+            Statistic("carrier"),
+            Statistic("beta", ("particle",)),
+            Statistic("move_acceptance", ("particle",)),
+            Statistic("refresh_acceptance", ("particle",)),
+            Statistic("leap_acceptance", ("leap",)),
+            Statistic("evidence_top", ("factor",)),
+            Statistic("evidence_bottom", ("factor",)),
+        )
+
     def points(self, target: Target, state: AdaptiveState) -> WeightedPoints:
         """Return all pseudo-samples, weighted by γ(x)/q(x)."""
         info = state.last
         carried = state.points.log_density(jnp.ones_like(state.t))[state.carrier]
         statistics = {
             "lp": carried,
-            "index": jnp.argmax(info.carrier),
+            "carrier": jnp.argmax(info.carrier),
             # In single precision: for tables of rates only, and every byte of a draw goes to the store.
             "beta": info.beta.astype(jnp.float32),
             "move_acceptance": info.move.acceptance_rate.astype(jnp.float32),

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels import HMC, AbstractKernel, KernelInfo, TemperedPoint
+from pseudo_extended.kernels import AbstractKernel, KernelInfo, TemperedPoint
 from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters
 from pseudo_extended.methods.adaptive.state import AdaptiveInfo, AdaptiveState
@@ -82,7 +82,8 @@ class Moves(NamedTuple):
 
     def _cost_of_all(self, state: AdaptiveState) -> float:
         """Evaluations of a step in which all move and are offered draws and leaps, about."""
-        num_steps = self.kernel.num_steps if isinstance(self.kernel, HMC) else 1
+        trajectory = self.kernel.trajectory
+        num_steps = 1 if trajectory is None else trajectory.num_steps
         num_leaps = 2 if self.leaps and state.label is not None else 0
         return state.t.shape[0] * (num_steps + 1.0) + num_leaps
 

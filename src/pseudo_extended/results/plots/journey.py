@@ -53,9 +53,9 @@ def plot_journey(
         ax.plot(when, height[:, i], color=SOFT, linewidth=0.5, alpha=0.5)
     for number, i in enumerate(moved[:highlighted]):
         ax.plot(when, height[:, i], color=colour(number), linestyle=line(number), linewidth=1.2)
-    index = result.statistics.get("index")
-    if index is not None:
-        carried = index[chain, first:last]
+    carrier = result.statistics.get("carrier")
+    if carrier is not None:
+        carried = carrier[chain, first:last]
         for number, i in enumerate(moved[:highlighted]):
             at_target = np.flatnonzero(carried == i)
             ax.scatter(when[at_target], height[at_target, i], s=7, color=colour(number), zorder=3, linewidths=0)
