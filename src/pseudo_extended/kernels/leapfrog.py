@@ -20,7 +20,9 @@ MAX_ENERGY_ERROR = 1000.0
 """Beyond it a trajectory counts as divergent, as in BlackJAX and Stan."""
 
 
-def jittered(step_size: Float[Array, ""], jitter: float, uniform: Float[Array, ""]) -> Float[Array, ""]:
+def jittered(
+    step_size: Float[Array, "*step_size"], jitter: float, uniform: Float[Array, ""]
+) -> Float[Array, "*step_size"]:
     """The step size of one trajectory, uniform between 1 - jitter and 1 + jitter times the given one."""
     return step_size * ((1 - jitter) + 2 * jitter * uniform) if jitter else step_size
 

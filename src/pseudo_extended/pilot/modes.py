@@ -16,6 +16,12 @@ CONVERGED = 1e-2
 """An ascent whose next step promises less than this has ended at a mode: within a seventh of its width."""
 HIGHER = 1e-2
 """An end that is so much higher than the mode it belongs to takes its place."""
+NUM_NEAR = 4
+"""Modes to which the way from a new place is looked at."""
+STOPS = np.array([0.25, 0.5, 0.75])
+"""Where on the way, from the mode on."""
+VALLEY = 0.1
+"""How far the log density falls on the way from one mode to another, at least."""
 MAX_PLACES = 512
 """Of those that have not been looked at."""
 MAX_EDGES = 4
@@ -139,11 +145,16 @@ class Atlas:
             fresh = self._assign(mode, fresh)
         left = self.waiting.followed_by(fresh)
         left = left.take(np.argsort(-left.log_density))
-        for _ in range(max_surveys):
+        surveys_left = max_surveys
+        while surveys_left:
             left = left.take(slice(MAX_ENDS))
             if not len(left.x) or left.log_density[0] <= self._least():
                 break
             first, left = left.take(slice(1)), left.take(slice(1, None))
+            if not self.dense and (same := self._on_one_top(first)) is not None:
+                self._count(same, first)
+                continue
+            surveys_left -= 1
             found = self._survey(first)
             if found is None:
                 self.num_unconverged += 1
@@ -205,17 +216,31 @@ class Atlas:
         return None if neighbourhood is None else KnownMode(x, float(value), neighbourhood, 1)
 
     def _assign(self, mode: KnownMode, ends: Ends) -> Ends:
-        """Count those that are in the mode, and return the others; a higher one may be what the mode is."""
+        """Count those that are in the mode, and return the others."""
         inside = mode.neighbourhood.distance(ends.x - mode.x) < 1
-        if not inside.any():
-            return ends
+        if inside.any():
+            self._count(mode, ends.take(inside))
+        return ends.take(~inside)
+
+    def _on_one_top(self, end: Ends) -> KnownMode | None:
+        """The mode from which no valley parts a place, of those nearby; or None.
+
+        A diagonal neighbourhood does not reach along a ridge, on which ascents end far apart.
+        """
+        near = sorted(self.known, key=lambda mode: float(mode.neighbourhood.distance(end.x - mode.x)[0]))[:NUM_NEAR]
+        for mode in near:
+            between = mode.x + STOPS[:, None] * (end.x - mode.x)
+            if np.min(self.look(between)[0]) > min(mode.log_density, float(end.log_density[0])) - VALLEY:
+                return mode
+        return None
+
+    def _count(self, mode: KnownMode, hits: Ends) -> None:
+        """Count hits of a mode; a higher one may be what the mode is."""
         self.known = [each for each in self.known if each is not mode]
-        hits = ends.take(inside)
         best = hits.take(slice(int(np.argmax(hits.log_density)), None)).take(slice(1))
         if best.log_density[0] > mode.log_density + HIGHER and (higher := self._survey(best)) is not None:
             mode = higher._replace(num_hits=mode.num_hits)
-        self._absorb(mode._replace(num_hits=mode.num_hits + int(np.sum(inside))))
-        return ends.take(~inside)
+        self._absorb(mode._replace(num_hits=mode.num_hits + len(hits.x)))
 
     def _absorb(self, mode: KnownMode) -> KnownMode:
         """Put a mode on the list; lower ones within one of its standard deviations are part of it."""

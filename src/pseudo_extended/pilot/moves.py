@@ -1,7 +1,7 @@
 """Moves of a whole population at one temperature, from the host: what a level of annealing does after it resampled."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -65,6 +65,7 @@ class Moved(NamedTuple):
     num_evaluations: int
 
 
+@runtime_checkable  # so that types can be checked at run time
 class Mover(Protocol):
     """One move of every point at β, with one step size and metric for all."""
 

@@ -7,7 +7,7 @@ each coordinate of the best ones is scanned, with an ascent from every place of 
 from collections.abc import Callable
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from pseudo_extended.pilot.hidden_symmetries import Heights
 from pseudo_extended.pilot.modes import Atlas, Ends, Modes
@@ -44,6 +44,13 @@ class Ruggedness:
         self.weight = np.ones(dim)
         """How many of the ascents of a scan along it did not come back."""
 
+    def _numbers(self, rng: np.random.Generator, size: int) -> Int[np.ndarray, " d"]:
+        """How many starts each coordinate has; in more dimensions than there are starts, a part of them has one."""
+        wanted = size * self.weight / np.sum(self.weight)
+        if len(wanted) <= size:
+            return np.ceil(wanted).astype(int)
+        return np.diff(np.floor(np.cumsum(wanted) + rng.uniform()), prepend=0.0).astype(int)
+
     def recombined(
         self, proposals: Proposals, atlas: Atlas, heights: Heights, size: int
     ) -> Float[np.ndarray, "start d"]:
@@ -59,7 +66,7 @@ class Ruggedness:
         """Ascents from scans along each coordinate of the heaviest modes, more where they do not come back."""
         known = sorted(atlas.known, key=lambda mode: -mode.log_mass)[:NUM_SCANNED]
         span = np.ptp(np.concatenate([atlas.waiting.x, [mode.x for mode in atlas.known]]), axis=0)
-        numbers = np.ceil(size * self.weight / np.sum(self.weight)).astype(int)
+        numbers = self._numbers(proposals.rng, size)
         coordinate = np.repeat(np.arange(len(numbers)), numbers)
         found = []
         for mode in known:

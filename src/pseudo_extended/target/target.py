@@ -305,7 +305,7 @@ class _Product(eqx.Module):
         return self.log_prior(position) + self.log_likelihood(position)
 
 
-def zero_if_invalid(log_density: Float[Array, ""]) -> Float[Array, ""]:
+def zero_if_invalid(log_density: Float[Array, "*batch"]) -> Float[Array, "*batch"]:
     """The log density, with -inf for what is none: nan and +inf."""
     return jnp.where(jnp.isnan(log_density) | (log_density == jnp.inf), -jnp.inf, log_density)
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Generator
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Array, Float, Key
@@ -16,6 +16,7 @@ from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalShells
 
 
+@runtime_checkable  # so that types can be checked at run time
 class Course(Protocol):
     """A pilot on its way, as candidates see it."""
 
