@@ -43,6 +43,28 @@ def test_no_tag_is_lost():
     assert set(migrations.CLASSES_OF_VERSION_1.values()) <= tags.TAGS.keys()
 
 
+ROOTS = {
+    "bases": pe.bases.AbstractBase,
+    "instruments": pe.instruments.AbstractInstrument,
+    "kernels": pe.kernels.AbstractKernel,
+    "methods": pe.methods.AbstractMethod,
+    "stopping": pe.stopping.AbstractStoppingRule,
+}
+
+
+def public_parts():
+    """Every public class that `pe.resume` may have to make again."""
+    for space, root in ROOTS.items():
+        for name, kind in vars(getattr(pe, space)).items():
+            if isinstance(kind, type) and issubclass(kind, root) and not name.startswith(("Abstract", "_")):
+                yield pytest.param(kind, id=f"{space}.{name}")
+
+
+@pytest.mark.parametrize("kind", list(public_parts()))
+def test_every_public_class_that_a_run_is_made_of_has_a_tag(kind):
+    assert tags.tag_of(kind) is not None, f"{kind.__name__} needs a tag in store/tags.py"
+
+
 def known_leaves(method):
     with double_precision():
         chain = jax.eval_shape(
