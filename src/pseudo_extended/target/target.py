@@ -62,6 +62,8 @@ class Target(eqx.Module):
     >>> target = Target(log_density, {"theta": np.zeros(3), "tau": 1.0}, bounds={"tau": (0, None)})
     >>> target.names, target.dim
     (('tau', 'theta'), 4)
+    >>> target
+    <Target in 4 dimensions: tau (), theta (3,)>
     """
 
     log_density: Callable[[PyTree], Array] | None
@@ -110,6 +112,14 @@ class Target(eqx.Module):
             self.base.check("base", self.dim)
         if self.dim == 0:
             raise ValueError("example must hold at least one number; got an empty position.")
+
+    def __repr__(self) -> str:
+        """Say what is sampled; the fields hold a model's compiled functions, which say nothing to a reader."""
+        size = "one dimension" if self.dim == 1 else f"{self.dim} dimensions"
+        shown = ", ".join(f"{parameter.name} {parameter.shape}" for parameter in self.shown)
+        more = "" if self.base is None else f"; base {type(self.base).__name__}"
+        more += "".join(f"; {action.describe()}" for action in self.symmetries)
+        return f"<Target in {size}: {shown}{more}>"
 
     @property
     def names(self) -> tuple[str, ...]:
