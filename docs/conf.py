@@ -69,7 +69,7 @@ html_theme_options: dict[str, Any] = {
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "contributing": [], "search": []}
 
 INCLUDED = {
     "reference/changelog": "CHANGELOG.md",
