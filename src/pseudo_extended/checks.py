@@ -2,7 +2,8 @@
 
 import math
 import numbers
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,6 +83,16 @@ def instance(name: str, value: Any, kind: type[T], allowed: str) -> T:
     return value
 
 
+def entries(name: str, value: Any) -> list[Any]:
+    """What `value` has in it, if it is a list or the like, one entry after the other."""
+    if isinstance(value, (str, bytes, Mapping)) or np.ndim(value if isinstance(value, np.ndarray) else [0]) != 1:
+        raise TypeError(f"{name} must be a list; got {describe(value)}.")
+    try:
+        return list(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a list; got {describe(value)}.") from None
+
+
 def float_array(name: str, value: Any, *, finite: bool = True) -> np.ndarray:
     """`value` as an array of doubles, finite unless said otherwise."""
     try:
@@ -94,3 +105,20 @@ def float_array(name: str, value: Any, *, finite: bool = True) -> np.ndarray:
     if finite and not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must hold finite numbers only; got {describe(value)} with a nan or an infinity.")
     return array
+
+
+def path_to_write(name: str, value: Any) -> Path:
+    """`value` as the path of a file that could be written, in a directory that exists."""
+    if not (isinstance(value, (str, Path)) and Path(value).name):
+        raise TypeError(f"{name} must be the path of a file; got {describe(value)}.")
+    path = Path(value)
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # which those say in their place who need it
+        pass
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it has a character that no path may have"
+        raise ValueError(f"{name} must be the path of a file; got {describe(value)}: {reason}.") from None
+    if not path.parent.is_dir():
+        raise ValueError(f"{name} must be in a directory that exists; {str(path.parent)!r} does not.")
+    return path

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from pseudo_extended.paths import is_file
+
 
 class TargetNameError(ValueError):
     """The name on the command line names nothing; the sentence says why."""
@@ -31,7 +33,7 @@ def load_target(name: str) -> Any:
 
 
 def _from_file(path: Path) -> Any:
-    if not path.is_file():
+    if not is_file(path):
         raise TargetNameError(f"target must name a file that exists; there is no {str(path)!r}.")
     _put_first(path.resolve().parent)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -44,6 +46,8 @@ def _from_file(path: Path) -> Any:
 
 
 def _from_path(name: str) -> Any:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise TargetNameError(f"target must name a module, such as package.module, or a .py file; got {name!r}.")
     _put_first(Path.cwd())  # as python -m does
     try:
         return importlib.import_module(name)

@@ -26,11 +26,38 @@ def sample(init=(0.0, 0.0), **options):
         ({"chains": 10**9}, r"chains must be fewer, .* of 1000000000 chains of 1 points in 2 dimensions .* GB free\.$"),
         ({"chunk": 10**12}, r"chunk must be smaller: 1000000000000 draws .* GB free\.$"),
         ({"method": pe.PseudoExtended(pe.Fixed(0.1), num_particles=10**10)}, "chains must be fewer, or num_particles"),
+        ({"warmup": 10**12}, r"warmup must be smaller: 1000000000000 takes about .* GB free\.$"),
+        ({"draws": 2**40, "thin": 2**40}, r"draws, thin and warmup must make fewer than 2⁶² iterations; got .*\.$"),
+        (
+            {"method": pe.EquiEnergy([-1, 1], [1.0, 3.0], ring_capacity=10**9)},
+            r"method must remember less: the state of its chains takes about .* GB free\.$",
+        ),
     ],
 )
 def test_what_cannot_begin_is_refused(options, sentence):
     with pytest.raises(ValueError, match=sentence):
         sample(**options)
+
+
+@pytest.mark.parametrize(
+    ("call", "name"),
+    [
+        (lambda: pe.AnnealedImportance(num_steps=10**12), "num_steps of AnnealedImportance"),
+        (lambda: pe.from_prior_transform(normal, lambda u: u, 10**12), "ndim"),
+        (lambda: pe.problems.boltzmann_machine(10**7), "units"),
+        (
+            lambda: pe.simulation_based_calibration(
+                jnp.zeros, lambda key, x: x, normal, lambda x, y: normal(x - y), simulations=10**12
+            ),
+            "simulations",
+        ),
+    ],
+)
+def test_counts_of_what_is_no_run_are_asked_for_too(call, name):
+    with pytest.raises(
+        ValueError, match=rf"^{name} must be smaller: \d+ takes about .* GB; this machine has .* free\.$"
+    ):
+        call()
 
 
 def test_draws_that_will_not_fit_are_told_of_before(monkeypatch, capsys):

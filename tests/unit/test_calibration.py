@@ -103,3 +103,21 @@ def test_a_wrong_likelihood_is_caught(factor):
         prior, data, log_prior, lambda x, y: factor * log_likelihood(x, y), simulations=100, jobs=2, **OPTIONS
     )
     assert bool(found.suspects) == (factor != 1)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"[1]\n", b"dear\n", b"{}\n{}\n", b'{"a": 1}\n[]\n'])
+def test_a_store_that_no_calibration_wrote_is_a_sentence_and_stays(tmp_path, content):
+    path = tmp_path / "letter.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="store") as error:
+        pe.simulation_based_calibration(*MODEL, simulations=1, store=path, **OPTIONS)
+    assert_sentence(error, "store")
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "", ".", "nowhere/file"])
+def test_a_store_that_cannot_be_a_file_is_a_sentence(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((ValueError, TypeError), match="store") as error:
+        pe.simulation_based_calibration(*MODEL, simulations=1, store=path, **OPTIONS)
+    assert_sentence(error, "store")

@@ -12,10 +12,13 @@ from jaxtyping import Array, PyTree
 from pseudo_extended import checks
 from pseudo_extended.calibration.simulation import Model, Quantity, simulate
 from pseudo_extended.calibration.table import Calibration
+from pseudo_extended.memory import check_fits
 from pseudo_extended.run.cluster import check_cluster
 from pseudo_extended.run.progress import reporter
 
 FORMAT = 1
+BYTES_PER_SIMULATION = 1000
+"""Of what is kept of each: its ranks, by name."""
 
 
 def simulation_based_calibration(
@@ -69,6 +72,8 @@ def simulation_based_calibration(
     >>> calibration.ranks.shape, calibration.num_points
     ((3, 2), 63)
     """
+    if quantities is not None and not isinstance(quantities, Mapping):
+        raise TypeError(f"quantities must map names to functions; got {checks.describe(quantities)}.")
     functions = {
         "sample_prior": sample_prior, "sample_data": sample_data, "log_prior": log_prior,
         "log_likelihood": log_likelihood, **{f"quantities[{name!r}]": f for name, f in (quantities or {}).items()},
@@ -77,9 +82,12 @@ def simulation_based_calibration(
         checks.function(name, function)
     simulations = checks.integer("simulations", simulations, minimum=1)
     num_points = checks.integer("num_points", num_points, minimum=1)
+    check_fits("simulations", simulations, BYTES_PER_SIMULATION * simulations)
     seed, jobs = checks.integer("seed", seed, minimum=0), checks.integer("jobs", jobs, minimum=1)
     client = check_cluster(cluster)
     model = Model(sample_prior, sample_data, log_prior, log_likelihood, bounds, dict(quantities or {}))
+    if not (store is None or (isinstance(store, (str, Path)) and str(store) and "\0" not in str(store))):
+        raise TypeError(f"store must be the path of a file, or None; got {checks.describe(store)}.")
     path = None if store is None else Path(store)
     plan = {"format": FORMAT, "seed": seed, "num_points": num_points, "quantities": sorted(model.quantities),
             "options": {name: repr(value) for name, value in sorted(options.items())}}  # fmt: skip
@@ -126,20 +134,40 @@ def _read(path: Path | None, plan: dict[str, Any]) -> dict[int, dict[str, Any]]:
     """The simulations that a file has; a last line that was cut off by a crash is dropped, and made again."""
     if path is None:
         return {}
-    if not path.exists() or not path.read_text():
-        path.write_text(json.dumps(plan) + "\n")
-        return {}
-    whole = path.read_text()
-    lines = whole[: whole.rfind("\n") + 1].splitlines()
-    stored = json.loads(lines[0]) if lines else plan
-    if stored != plan:
+    try:
+        whole = path.read_text() if path.exists() else ""
+        lines = whole[: whole.rfind("\n") + 1].splitlines()
+        stored, *rows = [json.loads(line) for line in lines] or [plan]
+        found = {row["simulation"]: row for row in rows if len(row["ranks"]) > 0}
         differ = [name for name, value in plan.items() if stored.get(name) != value]
+    except OSError as error:
+        raise ValueError(
+            f"store must be a file that can be read and written; {str(path)!r}: {error.strerror}."
+        ) from None
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise ValueError(
+            f"store must be a file that a calibration wrote, or a new one; {str(path)!r} is none."
+        ) from None
+    if differ:
         raise ValueError(
             f"store must be a file of the same calibration, or a new one; {str(path)!r} differs in {', '.join(differ)}."
         )
-    if not whole.endswith("\n"):
-        path.write_text("".join(line + "\n" for line in lines) or json.dumps(plan) + "\n")
-    return {row["simulation"]: row for row in map(json.loads, lines[1:])}
+    if not lines or not whole.endswith("\n"):
+        _write(path, "".join(line + "\n" for line in lines) or json.dumps(plan) + "\n")
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise ValueError(
+            f"store must be a file that can be read and written; {str(path)!r}: {error.strerror}."
+        ) from None
+
+
+def _unusable(path: Path, error: OSError) -> ValueError:
+    return ValueError(f"store must be a file that can be read and written; {str(path)!r}: {error.strerror}.")
 
 
 def _append(path: Path | None, row: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ Jacobians of their supports; observed sites and factors are the likelihood. Wher
 masked, or discrete sites are summed out, there is no split, and the density is one.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -46,6 +47,7 @@ def from_numpyro(
     (2, True, ['mu', 'sigma'])
     """
     checks.function("model", model)
+    _check_arguments(model, args, kwargs)
     library = _Library()
     bound = _Bound(partial(model, *args, **kwargs), library)
     trace, is_proper = bound.first_trace()
@@ -107,6 +109,15 @@ class _Library:
         """The value of a site, on the unconstrained space."""
         with self.util.helpful_support_errors(site):
             return self.distributions.biject_to(site["fn"].support).inv(site["value"])
+
+
+def _check_arguments(model: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    try:
+        inspect.signature(model).bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"model must take the arguments that are given after it: {error}.") from None
+    except ValueError:  # some built-in functions have no signature
+        pass
 
 
 class _Bound:

@@ -19,10 +19,14 @@ from jaxtyping import Array, Float, PyTree
 from scipy.special import ndtr
 
 from pseudo_extended import checks
+from pseudo_extended.memory import check_fits
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.target import Target, labels
 from pseudo_extended.target.host import HostFunction, check_pool, said
 from pseudo_extended.target.views import Facts, View
+
+BYTES_PER_COORDINATE = 1024
+"""Of a target, at least: vectors of doubles in every particle, and the names."""
 
 LOWEST, HIGHEST = float(np.finfo(float).tiny), 1 - 2.0**-53
 """The doubles next to the faces of the unit cube: Φ(z) rounds to 1 from z = 8.3 on, where a quantile is infinite."""
@@ -232,14 +236,16 @@ def _dimension(ndim: Any, names: Any) -> int:
         if names is None:
             raise TypeError("give ndim, the dimension of the unit cube, or names, one for each parameter; got neither.")
         return len(names)
-    return checks.integer("ndim", ndim, minimum=1)
+    count = checks.integer("ndim", ndim, minimum=1)
+    check_fits("ndim", count, BYTES_PER_COORDINATE * count)
+    return count
 
 
 def _periodic(periodic: Any, names: Any, ndim: int) -> tuple[int, ...]:
     """The coordinates of the unit cube that wrap around."""
     if periodic is None:
         return ()
-    given = [periodic] if isinstance(periodic, (str, int)) else list(periodic)
+    given = [periodic] if isinstance(periodic, (str, int)) else checks.entries("periodic", periodic)
     known = list(names[:ndim]) if names is not None else []
     found = []
     for entry in given:

@@ -17,6 +17,7 @@ from pseudo_extended.models.stan_engines import (
     parse_data,
 )
 from pseudo_extended.optional import require
+from pseudo_extended.paths import is_file
 from pseudo_extended.target import Target, labels
 from pseudo_extended.target.host import HostFunction
 from pseudo_extended.target.views import Facts, View
@@ -135,7 +136,7 @@ def _from_text(model: str, data: Any) -> tuple[StanEngine, dict[str, Any]]:
         known = parse_data(data)
         return PystanEngine(model, known), known
     path = Path(model)
-    if not path.is_file():
+    if not is_file(path):
         raise ValueError(f"model must be a Stan program or the name of a file that there is; got {model!r}.")
     if path.suffix == ".stan":
         return _from_text(path.read_text(), data)

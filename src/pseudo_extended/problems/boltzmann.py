@@ -18,12 +18,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from pseudo_extended import checks
+from pseudo_extended.memory import check_fits
 from pseudo_extended.problems.diagonal import Diagonal, optimal_diagonal, scalar_shift
 from pseudo_extended.problems.enumeration import MAX_UNITS, Enumeration, enumerate_states
 from pseudo_extended.problems.files import data_file
 from pseudo_extended.target import Target
 
 CITATION = "Graham and Storkey (2017), UAI; Zhang et al. (2012), NeurIPS; Nemeth et al. (2019), section 4.2"
+MATRICES = 8
+"""Of all units by all units, while a machine is made."""
 EIGENVALUE_CUT = 1e-6
 """Directions with a smaller share of the largest eigenvalue are noise of the solver, and dropped from Q."""
 FILES = {"machine": "params_and_moms.npz", "relaxation": "relaxations.npz"}
@@ -93,6 +96,7 @@ def boltzmann_machine(
     (8, True, 56.432)
     """
     units = checks.integer("units", units, minimum=2)
+    check_fits("units", units, 8 * MATRICES * units**2)
     seed = checks.integer("seed", seed, minimum=0)
     scale = checks.real("eigenvalue_scale", eigenvalue_scale, low=0, closed="()")
     slope = checks.real("eigenvalue_slope", eigenvalue_slope, low=0, closed="()")

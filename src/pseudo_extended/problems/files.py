@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pseudo_extended import checks
+from pseudo_extended.paths import is_file
 
 VARIABLE = "PSEUDO_EXTENDED_DATA"
 AUTHORS = "https://raw.githubusercontent.com/chris-nemeth/pseudo-extended-mcmc-code"
@@ -64,7 +65,7 @@ def data_file(name: str, directory: str | Path | None = None) -> Path:
         raise TypeError(f"directory must be a path; got {checks.describe(directory)}.")
     given = os.environ.get(VARIABLE) or None if directory is None else directory
     path = (_cache() if given is None else Path(given)) / name
-    if not path.is_file():
+    if not is_file(path):
         if given is not None:
             whose = f"the data directory (--data, or {VARIABLE})" if directory is None else "directory"
             raise FileNotFoundError(f"{whose} must hold {name}; got {str(given)!r}, which does not.")

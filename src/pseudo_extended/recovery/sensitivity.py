@@ -123,8 +123,8 @@ def sensitivity(
     >>> found.table()[["planted", "found"]].values.tolist()
     [[4.0, 1.0]]
     """
-    masses = [checks.real("masses", mass, low=0, high=1, closed="()") for mass in masses]
-    scales = [checks.real("scales", scale, low=0, closed="()") for scale in scales]
+    masses = [checks.real("masses", mass, low=0, high=1, closed="()") for mass in checks.entries("masses", masses)]
+    scales = [checks.real("scales", scale, low=0, closed="()") for scale in checks.entries("scales", scales)]
     trials = checks.integer("trials", trials, minimum=1)
     runs = checks.integer("runs", runs, minimum=0, maximum=trials)
     spread = checks.real("spread", spread, low=0, closed="()")

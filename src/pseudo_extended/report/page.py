@@ -41,13 +41,11 @@ def report(
     >>> path.read_text().startswith("<!doctype html>")
     True
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise ValueError(f"path must be in a directory that exists; {str(path.parent)!r} does not.")
-    if path.is_dir():
-        raise ValueError(f"path must name a file, such as 'run.html'; {str(path)!r} is a directory.")
     checks.choice("check", check, (True, False))
     checks.instance("title", title, str, "a string")
+    path = checks.path_to_write("path", path)
+    if path.is_dir():
+        raise ValueError(f"path must name a file, such as 'run.html'; {str(path)!r} is a directory.")
     modes, table = result._shown_modes(), result.summary()
     kind, sentence = sections.verdict(result, table, modes)
     findings, why_not = _check(result) if check else (None, "The model was not checked.")

@@ -33,8 +33,10 @@ class Comparison:
     def bayes_factor(self, one: str, other: str) -> float:
         """How many times as probable the data are under model `one` as under the other."""
         for name in (one, other):
-            if name not in self.table.index:
-                raise ValueError(f"bayes_factor needs models out of {list(self.table.index)}; got {name!r}.")
+            if not isinstance(name, str) or name not in self.table.index:
+                raise ValueError(
+                    f"bayes_factor needs models out of {list(self.table.index)}; got {checks.describe(name)}."
+                )
         return float(np.exp(self.table["log_evidence"][one] - self.table["log_evidence"][other]))
 
     def __repr__(self) -> str:

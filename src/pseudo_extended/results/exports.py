@@ -131,7 +131,10 @@ def to_getdist(result: "Result", **options: Any) -> Any:
         "sampler": "mcmc",
         "settings": {"ignore_rows": 0},
     }
-    return getdist.MCSamples(**(given | options))
+    try:
+        return getdist.MCSamples(**(given | options))
+    except TypeError as error:
+        raise TypeError(f"options must be keywords of getdist.MCSamples, which says: {error}.") from error
 
 
 def save_getdist(result: "Result", root: str | Path) -> list[Path]:
@@ -145,9 +148,7 @@ def save_getdist(result: "Result", root: str | Path) -> list[Path]:
     >>> [path.name for path in result.save_getdist(tempfile.mkdtemp() + "/run")]
     ['run_1.txt', 'run_2.txt', 'run_3.txt', 'run_4.txt', 'run.paramnames', 'run.ranges']
     """
-    root = Path(root)
-    if not root.parent.is_dir():
-        raise ValueError(f"root must be in a directory that exists; {str(root.parent)!r} does not.")
+    root = checks.path_to_write("root", root)
     paths = []
     for number, (weight, minus_log, values) in enumerate(_by_chain(result), 1):
         paths.append(root.with_name(f"{root.name}_{number}.txt"))

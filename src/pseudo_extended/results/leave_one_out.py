@@ -248,7 +248,7 @@ def _choose(names: list[str], var_names: Any) -> list[str]:
     """The observed variables to use."""
     if var_names is None:
         return names
-    chosen = [var_names] if isinstance(var_names, str) else list(var_names)
+    chosen = [var_names] if isinstance(var_names, str) else checks.entries("var_names of loo", var_names)
     for name in chosen:
         if name not in names:
             raise ValueError(f"var_names of loo must be out of the observed variables {names}; got {name!r}.")

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 from jaxtyping import Float, Int
 
+from pseudo_extended import checks
 from pseudo_extended.messages import Message
 from pseudo_extended.results.estimates import Estimate
 from pseudo_extended.results.markup import modes_html, text_table
@@ -109,6 +110,7 @@ class Modes:
 
         Modes that are one but for a permutation or signs have one line together.
         """
+        max_lines = checks.integer("max_lines", max_lines, minimum=1)
         named = self._telling_coordinates()
         groups = [np.flatnonzero(self.group == number) for number in np.argsort(-self.group_mass.value, kind="stable")]
         shown = len(groups) if len(groups) <= max_lines else max_lines - 1

@@ -111,6 +111,11 @@ class Result:
     @in_double_precision
     def show(self, unconstrained: Float[np.ndarray, "*leading d"]) -> PyTree:
         """Unconstrained vectors in the user's own space and structure."""
+        unconstrained = checks.float_array("unconstrained", unconstrained, finite=False)
+        if unconstrained.shape[-1:] != (self.target.dim,) or not unconstrained.size:
+            raise ValueError(
+                f"unconstrained must be vectors of {self.target.dim} numbers; got {checks.describe(unconstrained)}."
+            )
         view, flat = self.target.view, unconstrained.reshape(-1, self.target.dim)
         constrain = self.target.constrain
         shown = map_in_batches(constrain, flat) if view is None else view.show(flat, constrain)
@@ -289,6 +294,8 @@ class Result:
         >>> bool(np.all(np.abs(result.at(0).mean().value - modes.mean.loc[0]) < 1e-9))
         True
         """
+        min_mass = checks.real("min_mass", min_mass, low=0, high=1, closed="()")
+        min_depth = checks.real("min_depth", min_depth, low=0, closed="()")
         known = self._modes
         if (min_mass, min_depth) not in known:
             found = find_modes(self, min_mass=min_mass, min_depth=min_depth)

@@ -24,7 +24,7 @@ def select(
     checks.choice("filter_vars", filter_vars, (None, "like", "regex"))
     if var_names is None:
         return np.arange(len(result.labels))
-    given = [var_names] if isinstance(var_names, str) else list(var_names)
+    given = [var_names] if isinstance(var_names, str) else checks.entries("var_names", var_names)
     if not given or not all(isinstance(name, str) and name.lstrip("~") for name in given):
         raise TypeError(f"var_names must be a name, a list of names, or None; got {checks.describe(var_names)}.")
     if len({name.startswith("~") for name in given}) > 1:

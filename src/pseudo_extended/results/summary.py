@@ -53,7 +53,7 @@ def summarise(
     columns |= {"ess": mean.ess, "r_hat": r_hat[chosen]}
     table = pd.DataFrame(columns, index=pd.Index(chosen_labels(result, chosen), name="parameter"))
     if round_to is not None:
-        table = table.round(checks.integer("round_to", round_to, minimum=0))
+        table = table.round(checks.integer("round_to", round_to, minimum=0, maximum=100))
     table.attrs["warnings"] = list(result.warnings)
     if "evidence_top" in result.statistics:
         table.attrs["log_evidence"] = evidence_attributes(result.log_evidence, result.evidence_doubts)

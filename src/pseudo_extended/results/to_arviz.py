@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from pseudo_extended import checks
+from pseudo_extended.memory import check_fits
 from pseudo_extended.optional import require
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results.doubts import evidence_attributes
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pseudo_extended.results.result import Result
 
 PRIOR_DRAWS = 500
+COPIES_OF_PRIOR = 4
+"""Of its draws: keys, coordinates, and what is shown of them."""
 
 
 class Group(NamedTuple):
@@ -128,6 +131,7 @@ def _prior(target: Target, num_draws: int | None, seed: list[int]) -> dict[str, 
     is_prior = target.log_likelihood is not None and target.base is not None and target.base.can_sample
     if num_draws is not None:
         num_draws = checks.integer("prior", num_draws, minimum=0)
+        check_fits("prior", num_draws, 8 * COPIES_OF_PRIOR * num_draws * target.dim)
         if num_draws and not is_prior:
             raise ValueError(
                 "prior must be 0 or None for a target whose prior cannot be sampled: that needs log_prior, "

@@ -17,6 +17,7 @@ from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from pseudo_extended.compiled import Device, Job, compile_once
 from pseudo_extended.generator import written_out
+from pseudo_extended.memory import check_state
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
@@ -118,6 +119,7 @@ def build_programs_on(
     key = jax.random.key(0, impl="threefry2x32")
     chunk = chunk_input(key, 0, 0, capacity, None)
     chain = jax.eval_shape(start, arrays, key, numbers, x)
+    check_state(chain)
     jobs = [
         job
         for device in devices

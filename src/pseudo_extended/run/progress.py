@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from pseudo_extended import checks
+
 
 class Status(NamedTuple):
     """The progress of a run, summed over its chains."""
@@ -195,7 +197,7 @@ def in_notebook() -> bool:
 
 def reporter(progress: bool) -> Reporter:
     """The reporter that suits where the output goes."""
-    if not progress:
+    if not checks.choice("progress", progress, (True, False)):
         return Silent()
     if in_notebook():
         return Page()

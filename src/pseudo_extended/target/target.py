@@ -164,6 +164,7 @@ class Target(eqx.Module):
 
     def path_gradients(self, u: Float[Array, " d"]) -> tuple[PathPoint, PathGradients]:
         """The same, with the gradients of log γ0 and Δ apart: they serve every β on the path."""
+        self._check_vector(u)
         if self.base is None:
             log_target, gradient = jax.value_and_grad(lambda u: self.path_point(u).log_target)(u)
             return PathPoint(jnp.zeros(()), log_target, log_target), PathGradients(jnp.zeros_like(u), gradient)
@@ -260,6 +261,7 @@ class Target(eqx.Module):
                 raise TypeError(f"{name} must return one float, a JAX scalar; got {checks.describe(value)}.")
             return jnp.asarray(value)
 
+        checks.function(name, function)
         position = jax.tree.unflatten(self.treedef, [jnp.asarray(leaf) for leaf in self.example])
         try:
             value = jax.eval_shape(traced, position)
@@ -279,12 +281,15 @@ class Target(eqx.Module):
 
     def draw_base(self, key: Key[Array, ""]) -> Float[Array, " d"]:
         """A draw from the base, on the unconstrained space."""
+        if not (isinstance(key, Array) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key) and key.shape == ()):
+            raise TypeError(f"key must be a key, as jax.random.key(0); got {checks.describe(key)}.")
         if self.base is None:
             raise ValueError("a draw from the base needs a base; this target has none.")
         return self.base.draw(key, self.dim, self._unconstrain_traced)
 
     def constrain_with_log_det(self, u: Float[Array, " d"]) -> tuple[PyTree, Float[Array, ""]]:
         """The user's position, and the log Jacobian of the bounds."""
+        self._check_vector(u)
         leaves, log_det = [], jnp.zeros(())
         # Not by slices: the gradient would be a sum of padded ones, and XLA computes each of them over all of `u`.
         parts = jax.lax.split(u, [parameter.size for parameter in self.parameters])
@@ -294,6 +299,10 @@ class Target(eqx.Module):
                 log_det = log_det + log_slope
             leaves.append(jnp.reshape(flat, parameter.shape))
         return jax.tree.unflatten(self.treedef, leaves), log_det
+
+    def _check_vector(self, u: Any) -> None:
+        if not isinstance(u, (np.ndarray, Array)) or u.shape != (self.dim,) or u.dtype.kind not in "fiub":
+            raise TypeError(f"u must be an array of {self.dim} real numbers; got {checks.describe(u)}.")
 
     def _unconstrain_traced(self, position: PyTree) -> Float[Array, " d"]:
         leaves = [jnp.ravel(jnp.asarray(leaf, float)) for leaf in jax.tree.leaves(position)]

@@ -8,7 +8,11 @@ from scipy.special import expit
 
 from pseudo_extended import checks
 from pseudo_extended.instruments.abstract import refuse_improper
+from pseudo_extended.memory import check_fits
 from pseudo_extended.target import Target
+
+BYTES_PER_RUNG = 64
+"""Of a schedule while it is made, and of what a chain knows about each of its steps."""
 
 
 def linear(num_steps: int) -> Float[np.ndarray, " rung"]:
@@ -49,7 +53,10 @@ def checked_schedule(owner: str, schedule: Any, num_steps: Any) -> Float[np.ndar
         make = {"linear": linear, "sigmoidal": sigmoidal}[
             checks.choice(f"schedule of {owner}", schedule, ("linear", "sigmoidal"))
         ]
-        return make(checks.integer(f"num_steps of {owner}", num_steps if num_steps is not None else 100, minimum=2))
+        name = f"num_steps of {owner}"
+        count = checks.integer(name, num_steps if num_steps is not None else 100, minimum=2)
+        check_fits(name, count, BYTES_PER_RUNG * count)
+        return make(count)
     rungs = checks.float_array(f"schedule of {owner}", schedule)
     if not _increases(rungs, 3) or rungs[0] != 0 or rungs[-1] != 1:
         raise ValueError(

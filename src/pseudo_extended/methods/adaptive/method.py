@@ -141,7 +141,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             raise TypeError(
                 f'num_particles must be an integer of at least 2, or "auto"; got {checks.describe(num_particles)}.'
             )
-        if num_particles == "auto":
+        if isinstance(num_particles, str):
             num_particles = self.temperatures.rungs.size if self.temperatures.rungs.size > 1 else 8
         self.num_particles = checks.integer("num_particles", num_particles, minimum=2)
         self.chooses_kernel = kernel is None

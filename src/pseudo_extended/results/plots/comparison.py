@@ -8,6 +8,7 @@ import numpy as np
 from pseudo_extended import checks
 from pseudo_extended.results.intervals import highest_density_intervals
 from pseudo_extended.results.plots.densities import Names, curve, limits, shown
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import (
     COLUMN,
     INK,
@@ -52,6 +53,8 @@ def plot_comparison(
     """
     if not isinstance(results, Mapping) or not results:
         raise TypeError(f"results must be a mapping from names to results; got {checks.describe(results)}.")
+    for name, result in results.items():
+        check_result(f"results[{name!r}]", result)
     prob = checks.real("hdi_prob", hdi_prob, low=0, high=1, closed="()")
     parts = list(results.values())
     if var_names is None:

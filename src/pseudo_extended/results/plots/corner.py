@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pseudo_extended.results.plots.densities import PLANE, Names, Shown, curve, levels, limits, plane, shown
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import (
     COLUMN,
     FILL,
@@ -56,6 +57,7 @@ def plot_corner(
     Returns:
         The figure.
     """
+    check_result("result", result)
     data, true = shown(result, var_names, filter_vars, modes, MOST, truths)
     size = len(data.labels)
     side = COLUMN if size <= 3 else max(PAGE, 1.15 * size)

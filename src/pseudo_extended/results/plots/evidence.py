@@ -6,6 +6,7 @@ import numpy as np
 
 from pseudo_extended import checks
 from pseudo_extended.results.evidence import log_evidence
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import FILL, INK, SOFT, single, styled
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def plot_evidence(result: "Result", *, truth: float | None = None, ax: Any = Non
     Returns:
         The axes.
     """
+    check_result("result", result)
     final = result.log_evidence  # refuses in a sentence
     top, bottom = (result.statistics[f"evidence_{end}"] for end in ("top", "bottom"))
     num_draws = top.shape[1]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pseudo_extended import checks
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import INK, PAGE, SOFT, colour, line, single, styled
 from pseudo_extended.results.travel import travel
 
@@ -35,6 +36,7 @@ def plot_journey(
     Returns:
         The axes.
     """
+    check_result("result", result)
     beta = result.statistics.get("beta")
     if beta is None or np.ndim(beta) != 3:
         raise ValueError(

@@ -7,6 +7,7 @@ import numpy as np
 from pseudo_extended import checks
 from pseudo_extended.results.intervals import highest_density_intervals
 from pseudo_extended.results.plots.densities import Names, Shown, curve, shown
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import (
     COLUMN,
     FILL,
@@ -57,6 +58,7 @@ def plot_marginals(
     Returns:
         The figure.
     """
+    check_result("result", result)
     prob = checks.real("hdi_prob", hdi_prob, low=0, high=1, closed="()")
     data, true = shown(result, var_names, filter_vars, modes, MOST, truths)
     rows, columns = grid_shape(len(data.labels))

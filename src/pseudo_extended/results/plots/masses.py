@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pseudo_extended import checks
+from pseudo_extended.results.modes import Modes
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import COLUMN, INK, SOFT, colour, single, styled
 
 if TYPE_CHECKING:
@@ -29,7 +32,8 @@ def plot_modes(result: "Result", *, modes: Any = None, ax: Any = None) -> Any:
     Returns:
         The axes.
     """
-    found = result.modes() if modes is None else modes
+    check_result("result", result)
+    found = result.modes() if modes is None else checks.instance("modes", modes, Modes, "what result.modes() returns")
     count = min(len(found), MOST)
     ax = single(ax, COLUMN, 0.8 + 0.34 * count)
     place = np.arange(count)

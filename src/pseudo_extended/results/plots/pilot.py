@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import FILL, INK, PAGE, SOFT, colour, panels, plain, styled
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def plot_pilot(result: "Result", *, figure: Any = None) -> Any:
     Returns:
         The figure.
     """
+    check_result("result", result)
     candidates, chosen = candidates_of(result)
     if not candidates:
         raise ValueError(f"pilot needs a run of the default method, which tries several bases; got {result.method}.")

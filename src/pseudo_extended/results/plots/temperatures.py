@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import FILL, INK, SOFT, colour, single, styled
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def plot_temperatures(result: "Result", *, ax: Any = None) -> Any:
     Returns:
         The axes.
     """
+    check_result("result", result)
     found = result.travel
     if found is None:
         raise ValueError(

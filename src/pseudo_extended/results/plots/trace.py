@@ -6,6 +6,7 @@ import numpy as np
 
 from pseudo_extended.results.modes import Modes
 from pseudo_extended.results.plots.densities import Names, limits, modes_for, shown
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import (
     COLUMN,
     INK,
@@ -57,6 +58,7 @@ def plot_trace(
     Returns:
         The figure.
     """
+    check_result("result", result)
     found = modes_for(result, modes)
     data, true = shown(result, var_names, filter_vars, False if found is None else found, MOST, truths)
     chosen = [int(select(result, label)[0]) for label in data.labels]

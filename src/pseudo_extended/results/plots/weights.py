@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pseudo_extended.results.plots.given import check_result
 from pseudo_extended.results.plots.style import FILL, INK, PAGE, colour, panels, styled
 from pseudo_extended.weights import effective_number, normalise
 
@@ -24,6 +25,7 @@ def plot_weights(result: "Result", *, figure: Any = None) -> Any:
     Returns:
         The figure.
     """
+    check_result("result", result)
     within = normalise(result.log_weights)
     counts = 3 if result.log_importance is not None else 2
     figure, axes = panels(figure, 1, counts, PAGE, 2.1)
