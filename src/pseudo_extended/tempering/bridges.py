@@ -48,7 +48,12 @@ def bridges(
 
 
 def _log_mean(values: Float[Array, " particle"], share: Float[Array, " particle"]) -> Float[Array, ""]:
-    """log Σ share exp(values), in fewer operations than `logsumexp`; -inf where all values are."""
+    """log Σ share exp(values), in fewer operations than `logsumexp`; -inf where all values are.
+
+    What has no share has no say in `top` either: a pseudo-sample far out, where γ/q is exp(-3000), would drown all
+    others, and the mean would be zero.
+    """
+    values = jnp.where(share > 0, values, -jnp.inf)
     top = jnp.max(values)
     top = jnp.where(jnp.isneginf(top), 0.0, top)
     return top + jnp.log(jnp.sum(share * jnp.exp(values - top)))
