@@ -69,7 +69,7 @@ def test_what_is_known_at_the_image_is_what_it_would_be_found_to_be():
         evaluate = evaluator(own, gradient=True)
         x = jnp.asarray(np.random.default_rng(0).normal(size=(3, 2)))
         now = symmetric.Sited(jax.vmap(evaluate)(x), None, jnp.asarray(T), CARRIER, jnp.ones(3))
-        points, _ = symmetric.move_by_symmetry(jax.random.key(3), own, now, PATH, gradient=True)
+        points, _ = symmetric.move_by_symmetry(jax.random.key(3), own, now, PATH)
         assert np.sum(np.any(points.position != x, axis=1)) >= 2  # the identity is one of four elements
         for got, expected in zip(points, jax.vmap(evaluate)(points.position), strict=True):
             np.testing.assert_allclose(got, expected, rtol=1e-10, atol=1e-10)
