@@ -82,7 +82,13 @@ CASES = {
     ),
     "fixed": Case(pe.Target(BIMODAL, np.zeros(1)), np.array([0.2]), None, pe.Fixed(0.2)),
 }
-KERNELS = {"one leapfrog step": pe.HMC(1), "HMC": pe.HMC(3), "MALA": pe.MALA(), "NUTS": pe.NUTS(max_depth=3), "random walk": pe.RandomWalk()}
+KERNELS = {
+    "one leapfrog step": pe.HMC(1),
+    "HMC": pe.HMC(3),
+    "MALA": pe.MALA(),
+    "NUTS": pe.NUTS(max_depth=3),
+    "random walk": pe.RandomWalk(),
+}
 
 
 def is_free(case: Case) -> bool:

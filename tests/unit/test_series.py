@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
+from pseudo_extended.results import series
 from pseudo_extended.results.series import effective_sample_size, r_hat, standard_error
 
 
@@ -126,3 +127,13 @@ def test_nan_in_nan_out():
         value = function(series)
         assert np.isfinite(value[0])
         assert np.isnan(value[1]), function.__name__
+
+
+@pytest.mark.parametrize("estimate", [r_hat, effective_sample_size])
+def test_many_entries_are_looked_at_in_blocks(estimate, monkeypatch):
+    noise = np.random.default_rng(0).normal(size=(2, 50, 3, 5)).cumsum(axis=1)
+    whole = estimate(noise)
+    monkeypatch.setattr(series, "BLOCK", 400)
+    np.testing.assert_allclose(estimate(noise), whole, rtol=1e-12)
+    assert estimate(noise).shape == (3, 5)
+    assert estimate(noise[:, :, 0, 0]).shape == ()

@@ -8,7 +8,7 @@ The weights of a draw sum to one, or to the importance of the draw where draws d
 of two means, Σ_t v_t s_t / Σ_t v_t, and its error that of the mean of v_t (s_t - E[f]) / mean(v): the delta method.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,13 +42,29 @@ class Estimate(NamedTuple):
 
 def weighted_series(values: Values, weights: Weights) -> Float[np.ndarray, "chain draw *entry"]:
     """Σ_i w_i f(x_i) for each draw; a point of weight zero counts for nothing, whatever f is there."""
-    weights = weights.reshape(weights.shape + (1,) * (values.ndim - 3))
-    return np.sum(weights * np.where(weights > 0, values, 0.0), axis=2)
+    return _sum_of_terms(lambda i: values[:, :, i], values.shape[3:], weights)
 
 
 def mean_value(values: Values, weights: Weights) -> Float[np.ndarray, "*entry"] | np.floating[Any]:
     """E[f] without its error."""
     return weighted_series(values, weights).mean(axis=(0, 1)) / _mean_total(weights)
+
+
+def mean_square(values: Values, weights: Weights, centre: Any) -> Any:
+    """E[(f - centre)²] without its error."""
+    series = _sum_of_terms(lambda i: (values[:, :, i] - centre) ** 2, values.shape[3:], weights)
+    return series.mean(axis=(0, 1)) / _mean_total(weights)
+
+
+def _sum_of_terms(
+    term: Callable[[int], np.ndarray], shape: tuple[int, ...], weights: Weights
+) -> Float[np.ndarray, "chain draw *entry"]:
+    """The weighted sum over particles, one after the other: a copy of all values would double the memory of a run."""
+    total = np.zeros((*weights.shape[:2], *shape))
+    for i in range(weights.shape[2]):
+        weight = weights[:, :, i].reshape(*weights.shape[:2], *(1,) * len(shape))
+        total += weight * np.where(weight > 0, term(i), 0.0)
+    return total
 
 
 def contributions(values: Values, weights: Weights) -> Float[np.ndarray, "chain draw *entry"]:
@@ -65,7 +81,7 @@ def contributions(values: Values, weights: Weights) -> Float[np.ndarray, "chain 
 def mean(values: Values, weights: Weights) -> Estimate:
     """Estimate E[f] from weighted draws."""
     value, error = mean_value(values, weights), standard_error(contributions(values, weights))
-    variance_of_f = mean_value((values - value) ** 2, weights)
+    variance_of_f = mean_square(values, weights, value)
     with np.errstate(divide="ignore", invalid="ignore"):
         # f is not constant, but where it changes the weights are so small that its error has underflowed: not known.
         varies = np.sqrt(variance_of_f) > 1e-12 * np.abs(value)  # more than by rounding

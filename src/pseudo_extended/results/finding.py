@@ -186,7 +186,7 @@ def _assign(
 
 def _moments(values: np.ndarray, weights: Weights) -> tuple[np.ndarray, np.ndarray]:
     mean = estimates.mean_value(values, weights)
-    return np.asarray(mean), np.sqrt(estimates.mean_value((values - mean) ** 2, weights))
+    return np.asarray(mean), np.sqrt(estimates.mean_square(values, weights, mean))
 
 
 def _visits(by_mode: Float[np.ndarray, "chain draw mode"]) -> tuple[Int[np.ndarray, "mode chain"], np.ndarray]:
