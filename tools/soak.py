@@ -61,7 +61,7 @@ PATIENCE = 4
 """In times of an undisturbed run: so long a kill waits for a phase that may not come."""
 KEPT = 8
 """Stores that were killed under way, for the damages."""
-TRIALS_A_ROUND, VICTIMS_A_ROUND = 100, 10
+TRIALS_A_ROUND, VICTIMS_A_ROUND = 50, 10
 TRIALS_A_COPY, TRIALS_A_RESUME = 20, 15
 
 
