@@ -94,10 +94,10 @@ def diagnose_divergences(statistics: dict[str, np.ndarray]) -> list[Message]:
 
 def _accepted_from_base(statistics: dict[str, np.ndarray]) -> float:
     """The share of draws from the base that the pseudo-sample with the target accepted, in the chain with the least."""
-    if not {"index", "refresh_acceptance"} <= statistics.keys():
+    if not {"carrier", "refresh_acceptance"} <= statistics.keys():
         return 0.0
-    refreshed, index = statistics["refresh_acceptance"], statistics["index"][..., None]
-    return float(np.min(np.nanmean(np.take_along_axis(refreshed, index, axis=2)[..., 0], axis=1)))
+    refreshed, carrier = statistics["refresh_acceptance"], statistics["carrier"][..., None]
+    return float(np.min(np.nanmean(np.take_along_axis(refreshed, carrier, axis=2)[..., 0], axis=1)))
 
 
 def _reach(x: Float[np.ndarray, "chain draw particle d"], weights: Weights, labels: list[str]) -> list[Message]:
