@@ -77,7 +77,7 @@ def run(base, num_steps=3):
 @pytest.mark.parametrize("name", LEARNED)
 def test_leaps(name):
     report = run(LEARNED[name])
-    assert report.passes(least_moved=0.5), report
+    assert report.passes(min_moved=0.5), report
 
 
 def test_a_leap_and_the_leap_back():

@@ -76,7 +76,7 @@ def equi_energy_report(exact=exact_state):
 
 def test_equi_energy():
     report = equi_energy_report()
-    assert report.passes(least_moved=0.9), report
+    assert report.passes(min_moved=0.9), report
 
 
 def test_rings_are_often_empty_and_often_not():
@@ -155,7 +155,7 @@ def repelling_report(method):
 @pytest.mark.parametrize("name", REPELLING)
 def test_repelling_attracting(name):
     report = repelling_report(REPELLING[name])
-    assert report.passes(least_moved=0.5), report
+    assert report.passes(min_moved=0.5), report
 
 
 class Repelling(pe.RepellingAttracting):
@@ -249,7 +249,7 @@ def tempering_report(method):
 @pytest.mark.parametrize("variant", TEMPERING)
 def test_continuous_tempering(variant):
     report = tempering_report(TEMPERING[variant])
-    assert report.passes(least_moved=0.9), report
+    assert report.passes(min_moved=0.9), report
 
 
 def beta_upside_down(key, delta):

@@ -60,7 +60,7 @@ def run(path=PATH, num_steps=2):
 @pytest.mark.parametrize("has_rows", [False, True])
 def test_moves_by_symmetry(has_rows):
     report = run(PATH if has_rows else PATH._replace(log_g=PATH.log_g[:, -1]))
-    assert report.passes(least_moved=0.5), report
+    assert report.passes(min_moved=0.5), report
 
 
 def test_what_is_known_at_the_image_is_what_it_would_be_found_to_be():

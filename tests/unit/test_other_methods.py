@@ -117,13 +117,13 @@ def test_equi_energy_starts_from_the_top():
     step = jax.jit(lambda key, chain: chain._replace(state=method.step(key, NORMAL, chain)[0]))
     moved_at = np.full(3, -1)
     filed_at = np.full(2, -1)
-    for i in range(method.least_warmup + 5):
+    for i in range(method.min_warmup + 5):
         before, chain = chain.state, step(jax.random.key(i), chain)
         moved = np.any(np.asarray(chain.state.x != before.x), axis=1)
         moved_at = np.where((moved_at < 0) & moved, i, moved_at)
         filed = np.asarray(chain.state.rings.num_offered).sum(axis=1) > 0
         filed_at = np.where((filed_at < 0) & filed, i, filed_at)
-    assert method.least_warmup == 35
+    assert method.min_warmup == 35
     assert np.all(filed_at == [20, 5])
     assert np.all((moved_at >= [30, 15, 0]) & (moved_at < [38, 25, 10])), moved_at
     assert np.all(np.asarray(chain.state.rings.num_offered).sum(axis=1) == [20, 35])

@@ -78,7 +78,7 @@ def setup_of(name: str, problem: str, bench: Bench, draws: int) -> Setup:
         return Setup(RepellingAttracting.tak_2018(problem[-1]), draws, 25_000)
     if kind == "ee":
         method = EquiEnergy.kou_2006().with_width(1)
-        return Setup(method, draws, method.least_warmup)
+        return Setup(method, draws, method.min_warmup)
     if kind == "pt":
         return Setup(ParallelTempering.kou_2006(), draws, 10_000)
     if kind in ("st", "ais", "gs"):

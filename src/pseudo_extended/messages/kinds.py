@@ -304,7 +304,7 @@ NOT_STARTED = Kind(
     "severe",
     "EquiEnergy: a cold chain that waits",
     "the cold chain of EquiEnergy had not started in {waiting} of {draws} draws, which are worth nothing: set warmup "
-    "to the method's least_warmup, or more.",
+    "to the method's min_warmup, or more.",
 )
 LOWEST_RING = Kind(
     "PE702",

@@ -69,7 +69,7 @@ class EquiEnergy(AbstractMethod):
 
     >>> import pseudo_extended as pe
     >>> method = pe.EquiEnergy(energies=[0.2, 2, 6], temperatures=[1, 3, 9], burn_in=500, head_start=1000)
-    >>> method.least_warmup
+    >>> method.min_warmup
     3500
     """
 
@@ -127,7 +127,7 @@ class EquiEnergy(AbstractMethod):
         return self.ladder.num_chains
 
     @property
-    def least_warmup(self) -> int:
+    def min_warmup(self) -> int:
         """Steps until the cold chain has started and burnt in; pass it as `warmup`."""
         return (self.num_chains - 1) * (self.burn_in + self.head_start) + self.burn_in
 

@@ -34,9 +34,9 @@ class InvarianceReport(NamedTuple):
         """The smallest p-value with Bonferroni's correction: a false alarm below α has probability at most α."""
         return float(min(1.0, np.min(self.p_values) * len(self.p_values)))
 
-    def passes(self, alpha: float = 1e-4, least_moved: float = 0.2) -> bool:
+    def passes(self, alpha: float = 1e-4, min_moved: float = 0.2) -> bool:
         """Whether nothing changed, and the kernel moved enough for that to mean something."""
-        return self.p_value >= alpha and self.moved >= least_moved
+        return self.p_value >= alpha and self.moved >= min_moved
 
 
 @in_double_precision
