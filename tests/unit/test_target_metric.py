@@ -91,7 +91,9 @@ class TestTheShare:
     @pytest.mark.parametrize(("share", "least"), [(0.8, 0.25), (0.5, 1.0), (0.25, 0.25)])
     def test_whatever_a_move_costs_the_target_has_its_share(self, cost, share, least):
         moves = TargetMoves(pe.NUTS(), share, least)
-        mean_number, of_all = moves.rates(TargetParameters(jnp.zeros(()), jnp.ones(1), jnp.asarray(cost)), 20.0)
+        mean_number, of_all = moves.rates(
+            TargetParameters(jnp.zeros(()), jnp.ones(1), jnp.asarray(cost), jnp.zeros(())), 20.0
+        )
         spent, others = float(mean_number) * cost, float(of_all) * 20.0
         assert spent / (spent + others) == pytest.approx(share)
         assert least <= float(of_all) <= 1

@@ -43,7 +43,7 @@ from pseudo_extended.methods.adaptive.index import draw_index
 from pseudo_extended.methods.adaptive.moves import Moves
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters, tuned, untuned, with_rows_for
 from pseudo_extended.methods.adaptive.state import AdaptiveInfo, AdaptiveState
-from pseudo_extended.methods.adaptive.target_moves import TargetAdaptation, TargetMoves, first_parameters
+from pseudo_extended.methods.adaptive.target_moves import TargetAdaptation, TargetMoves, first_parameters, no_moves
 from pseudo_extended.methods.plain import Plain
 from pseudo_extended.pilot.annealer import Preparation
 from pseudo_extended.pilot.mode_search import NUM_ASCENTS
@@ -270,11 +270,9 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         zeros = jnp.zeros(self.num_particles)
         nobody = jnp.zeros(self.num_particles, bool)
         moved = KernelInfo(zeros, nobody, nobody, jnp.zeros(self.num_particles, int))
-        of_target = None if self.target_moves is None else jax.tree.map(lambda each: each[0], moved)
+        of_target = None if self.target_moves is None else no_moves(jnp.asarray(0))
         leap_rate = jnp.zeros(2) if self.leaps and parameters.path.has_rows else None
-        none = jnp.asarray(0)
-        number = None if of_target is None else none
-        info = AdaptiveInfo(zeros, nobody, zeros, moved, zeros, zeros, of_target, none, number, leap_rate)
+        info = AdaptiveInfo(zeros, nobody, zeros, moved, zeros, zeros, of_target, jnp.asarray(0), leap_rate)
         label = jax.vmap(self._mixture(target).label)(x) if parameters.path.has_rows else None
         state = draw_index(key, self.temperatures, parameters.path, points, info, label)
         adaptation = start_adaptation(parameters.path, parameters.log_step)
@@ -305,11 +303,8 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             return self._adapt_path(chain, stage, info)
         chain = self._adapt_path(chain._replace(adaptation=both.path), stage, info)
         assert info.target_move is not None
-        assert info.num_target_moves is not None
         carrier = jax.tree.map(lambda leaf: leaf[chain.state.carrier], chain.state.points)
-        own, of_target = self.target_moves.adapt(
-            chain.parameters.target, both.target, stage, carrier, info.target_move, info.num_target_moves
-        )
+        own, of_target = self.target_moves.adapt(chain.parameters.target, both.target, stage, carrier, info.target_move)
         return Chain(chain.state, chain.parameters._replace(target=own), BothAdaptations(chain.adaptation, of_target))
 
     def _adapt_path(self, chain: Chain, stage: Stage, info: AdaptiveInfo) -> Chain:

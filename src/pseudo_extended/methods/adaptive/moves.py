@@ -77,7 +77,7 @@ class Moves(NamedTuple):
         return (
             points,
             label,
-            info._replace(target_move=of_target, num_target_moves=number, num_evaluations=num_evaluations),
+            info._replace(target_move=of_target, num_evaluations=num_evaluations),
         )
 
     def _cost_of_all(self, state: AdaptiveState) -> float:
@@ -165,6 +165,5 @@ def _nothing_moved(state: AdaptiveState, parameters: AdaptiveParameters) -> Adap
         t=t,
         move=KernelInfo(state.last.move.acceptance_rate, nobody, nobody, none),
         target_move=None,
-        num_target_moves=None,
         num_evaluations=jnp.asarray(0),
     )

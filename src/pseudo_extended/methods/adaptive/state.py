@@ -5,6 +5,7 @@ from typing import NamedTuple
 from jaxtyping import Array, Bool, Float, Int
 
 from pseudo_extended.kernels import KernelInfo, TemperedPoint
+from pseudo_extended.methods.adaptive.target_moves import TargetInfo
 
 
 class AdaptiveState(NamedTuple):
@@ -37,11 +38,9 @@ class AdaptiveInfo(NamedTuple):
     """The acceptance rate of the draw from the base that each was offered."""
     fresh_log_mass: Float[Array, " particle"]
     """log q/γ0 at the draws from the base that were offered; -inf where the target vanishes."""
-    target_move: KernelInfo | None
-    """The moves of the target's pseudo-sample alone: mean acceptance, and the sum of evaluations."""
+    target_move: TargetInfo | None
+    """The account of the moves of the target's pseudo-sample alone."""
     num_evaluations: Int[Array, ""]
     """Evaluations of the target in the whole step."""
-    num_target_moves: Int[Array, ""] | None = None
-    """The number of those."""
     leap_rate: Float[Array, " leap"] | None = None
     """The acceptance rate of the leaps that were offered, the first of them to the carrier."""

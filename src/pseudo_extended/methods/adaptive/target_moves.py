@@ -3,6 +3,10 @@
 On a long path to one mode that pseudo-sample does most of the work, and the short moves of all are a gain only where
 NUTS does badly. So the two share the evaluations: each step makes either part with a probability that gives the target
 its share of them, whatever a trajectory costs, and both are frozen when the draws begin.
+
+In the neck of a funnel and on a thin ridge every trajectory of the usual step fails, so that they are never entered,
+and nothing in the draws shows it. Where moves fail in warm-up, some of those to come are careful, of much smaller
+steps; which ones is drawn by a probability that does not depend on the place.
 """
 
 from typing import NamedTuple
@@ -11,9 +15,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels import AbstractKernel, KernelInfo, TemperedPoint
+from pseudo_extended.kernels import AbstractKernel, TemperedPoint
 from pseudo_extended.kernels.metric import Factor, SharedFactor
 from pseudo_extended.target import Target
 from pseudo_extended.tempering.moves import move_point
@@ -32,6 +36,14 @@ SLOWLY = 0.02
 """The weight of the last step in the average of what a move costs, at least: trajectories change with the metric."""
 FIRST_COST = 32.0
 """Evaluations of a move, before there were any."""
+CAREFUL = 8.0
+"""How much smaller the steps of a careful move are."""
+FAILED = 0.2
+"""An acceptance rate below which a move has failed: for the usual step in a normal it is next to never."""
+PER_FAILURE = 5.0
+"""The probability of careful moves, for that of failures."""
+MOST_CAREFUL = 0.2
+"""That probability, at most: such a move is as dear as eight others."""
 
 
 def first_log_step(dim: int) -> float:
@@ -46,6 +58,8 @@ class TargetParameters(NamedTuple):
     factor: SharedFactor
     cost: Float[Array, ""]
     """Evaluations of a move."""
+    careful: Float[Array, ""]
+    """The probability that a move is careful."""
 
 
 class TargetAdaptation(NamedTuple):
@@ -55,6 +69,29 @@ class TargetAdaptation(NamedTuple):
     num_updates: Float[Array, ""]
     """Of the step size in the present metric."""
     average_log_step: Float[Array, ""]
+    failures: Float[Array, ""]
+    """The share of moves of the usual step that have failed."""
+
+
+class TargetInfo(NamedTuple):
+    """The account of the target's moves in one step."""
+
+    num_moves: Int[Array, ""]
+    num_usual: Int[Array, ""]
+    """How many were not careful."""
+    num_failed: Int[Array, ""]
+    """How many of those failed."""
+    acceptance_rate: Float[Array, ""]
+    """The mean of theirs."""
+    diverging: Bool[Array, ""]
+    non_finite: Bool[Array, ""]
+    num_evaluations: Int[Array, ""]
+
+
+def no_moves(num_moves: Int[Array, ""]) -> TargetInfo:
+    """The account before the first of so many moves."""
+    zero, no = jnp.asarray(0), jnp.asarray(False)
+    return TargetInfo(num_moves, zero, zero, jnp.zeros(()), no, no, zero)
 
 
 class TargetMoves(eqx.Module):
@@ -68,7 +105,7 @@ class TargetMoves(eqx.Module):
 
     def start(self, parameters: TargetParameters, dim: int) -> TargetAdaptation:
         """The state of adaptation before the first move."""
-        return TargetAdaptation(empty_window(dim), jnp.zeros(()), parameters.log_step)
+        return TargetAdaptation(empty_window(dim), jnp.zeros(()), parameters.log_step, jnp.zeros(()))
 
     def rates(self, parameters: TargetParameters, cost_of_all: float) -> tuple[Array, Array]:
         """The mean number of the target's moves in a step, and the probability that it has the moves of all."""
@@ -83,23 +120,29 @@ class TargetMoves(eqx.Module):
         point: TemperedPoint,
         parameters: TargetParameters,
         number: Int[Array, ""],
-    ) -> tuple[TemperedPoint, KernelInfo]:
-        """Make so many moves; the account has the mean of the acceptance rates, and the sum of the evaluations."""
+    ) -> tuple[TemperedPoint, TargetInfo]:
+        """Make so many moves."""
         one, unit, step_size = jnp.ones(()), jnp.ones_like(point.position), jnp.exp(parameters.log_step)
 
-        def again(i: Array, carry: tuple[TemperedPoint, KernelInfo]) -> tuple[TemperedPoint, KernelInfo]:
-            point, so_far = carry
-            here = jax.random.fold_in(key, i)
-            point, info = move_point(here, self.kernel, target, point, one, step_size, unit, parameters.factor)
-            return point, KernelInfo(
-                so_far.acceptance_rate + info.acceptance_rate / number,
-                so_far.diverging | info.diverging,
-                so_far.non_finite | info.non_finite,
-                so_far.num_evaluations + info.num_evaluations,
+        def again(i: Array, carry: tuple[TemperedPoint, TargetInfo]) -> tuple[TemperedPoint, TargetInfo]:
+            point, before = carry
+            key_which, key_move = jax.random.split(jax.random.fold_in(key, i))
+            usual = jax.random.uniform(key_which, dtype=float) >= parameters.careful
+            size = jnp.where(usual, step_size, step_size / CAREFUL)
+            point, info = move_point(key_move, self.kernel, target, point, one, size, unit, parameters.factor)
+            rate, num_usual = info.acceptance_rate, before.num_usual + usual
+            mean = before.acceptance_rate
+            return point, TargetInfo(
+                number,
+                num_usual,
+                before.num_failed + (usual & (rate < FAILED)),
+                mean + jnp.where(usual, (rate - mean) / jnp.maximum(num_usual, 1), 0.0),
+                before.diverging | info.diverging,
+                before.non_finite | info.non_finite,
+                before.num_evaluations + info.num_evaluations,
             )
 
-        nothing = KernelInfo(jnp.zeros(()), jnp.asarray(False), jnp.asarray(False), jnp.asarray(0))
-        return jax.lax.fori_loop(0, number, again, (point, nothing))
+        return jax.lax.fori_loop(0, number, again, (point, no_moves(number)))
 
     def adapt(
         self,
@@ -107,19 +150,21 @@ class TargetMoves(eqx.Module):
         adaptation: TargetAdaptation,
         stage: Stage,
         carrier: TemperedPoint,
-        info: KernelInfo,
-        number: Int[Array, ""],
+        info: TargetInfo,
     ) -> tuple[TargetParameters, TargetAdaptation]:
         """The step size towards the kernel's acceptance rate; the metric from the draws of each window."""
-        counts = (number > 0) & stage.tunes_step
+        counts = (info.num_usual > 0) & stage.tunes_step
         num_updates = adaptation.num_updates + counts
         forget = jnp.minimum(2 / (num_updates + 1), 1.0)
         error = info.acceptance_rate - jnp.asarray(self.kernel.target_acceptance)[0]
         log_step = parameters.log_step + jnp.where(counts, 1.5 / jnp.sqrt(num_updates + 10.0), 0.0) * error
         average = adaptation.average_log_step
         average = average + jnp.where(counts, forget, 0.0) * (log_step - average)
-        each = info.num_evaluations / jnp.maximum(number, 1)
+        each = info.num_evaluations / jnp.maximum(info.num_moves, 1)
         cost = parameters.cost + jnp.where(counts, jnp.maximum(forget, SLOWLY), 0.0) * (each - parameters.cost)
+        failed = info.num_failed / jnp.maximum(info.num_usual, 1)
+        failures = adaptation.failures + jnp.where(counts, forget, 0.0) * (failed - adaptation.failures)
+        careful = jnp.minimum(PER_FAILURE * failures, MOST_CAREFUL)
         score = carrier.grad_target
         assert score is not None  # or there would be no NUTS
         window = add_draw(adaptation.window, carrier.position, score, jnp.asarray(stage.learns_metric))
@@ -127,12 +172,14 @@ class TargetMoves(eqx.Module):
 
         def renew() -> tuple[TargetParameters, TargetAdaptation]:
             factor = learned(window, parameters.factor)
-            new = TargetParameters(jnp.asarray(first_log_step(carrier.position.shape[0])), factor, cost)
-            return new, TargetAdaptation(window._replace(number=0 * window.number), 0 * num_updates, new.log_step)
+            new = TargetParameters(jnp.asarray(first_log_step(carrier.position.shape[0])), factor, cost, careful)
+            empty = window._replace(number=0 * window.number)
+            return new, TargetAdaptation(empty, 0 * num_updates, new.log_step, 0 * failures)
 
         def go_on() -> tuple[TargetParameters, TargetAdaptation]:
             end = jnp.where(stage.ends_warmup, average, log_step)
-            return TargetParameters(end, parameters.factor, cost), TargetAdaptation(window, num_updates, average)
+            after = TargetAdaptation(window, num_updates, average, failures)
+            return TargetParameters(end, parameters.factor, cost, careful), after
 
         return jax.lax.cond(renews, renew, go_on)
 
@@ -152,4 +199,4 @@ def first_parameters(
     else:
         factor = low_rank(jnp.asarray(scale))
     dim = scale.shape[0]
-    return TargetParameters(jnp.asarray(first_log_step(dim)), factor, jnp.asarray(FIRST_COST))
+    return TargetParameters(jnp.asarray(first_log_step(dim)), factor, jnp.asarray(FIRST_COST), jnp.zeros(()))
