@@ -350,7 +350,7 @@ def careful_moves_by_place(monkeypatch):
     original = target_moves.move_point
 
     def move_point(key, kernel, target, point, beta, step_size, *rest):
-        return original(key, kernel, target, point, beta, jnp.where(point.position[0] > 0.5, 0.1, 0.8), *rest)
+        return original(key, kernel, target, point, beta, jnp.where(point.position[0] > 2.0, 1.6, 0.2), *rest)
 
     patched(monkeypatch, target_moves, "move_point", move_point)
 
