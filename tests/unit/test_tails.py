@@ -1,9 +1,13 @@
 """Tails without a mean are told of, and a light mode far out is not taken for one."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import pseudo_extended as pe
 from pseudo_extended.results.tails import TOO_HEAVY, heaviest_tails
+
+from .landscapes import exact_result
 
 SEEDS = range(40)
 
@@ -35,3 +39,12 @@ def test_in_one_direction():
 
 def test_a_tail_with_a_variance_is_not():
     assert called_heavy(lambda rng, size: rng.standard_t(4, size)) == 0
+
+
+@pytest.mark.parametrize(("bounds", "warned"), [((None, None), True), ((-1e9, 1e9), False), ((-1e9, None), True)])
+def test_between_two_bounds_every_moment_exists(bounds, warned):
+    x = np.random.default_rng(0).standard_cauchy(size=(4000, 1))
+    target = pe.Target(lambda p: -jnp.log1p(jnp.sum(p["a"] ** 2)), {"a": np.zeros(1)}, bounds={"a": bounds})
+    shown = exact_result(target, x)
+    shown.__dict__["points"] = {"a": x.reshape(4, 1000, 1, 1)}
+    assert ("PE205" in {message.code for message in shown.warnings}) == warned

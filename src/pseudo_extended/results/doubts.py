@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from pseudo_extended.messages import Message, kinds, recall
 from pseudo_extended.results import estimates
@@ -76,7 +76,7 @@ def diagnose_result(
     ess = estimates.mean(values, result.weights).ess
     within = normalise(result.log_weights)
     found = diagnose(result.unconstrained, within, result.statistics, r_hats, ess, labels)
-    found += diagnose_tails(values, result.weights, ess, labels)
+    found += diagnose_tails(values, result.weights, np.where(_has_bounds(result), 0.0, ess), labels)
     if result.log_importance is not None:
         found += diagnose_importance(result.log_importance)
     if result.travel is not None:
@@ -89,6 +89,21 @@ def diagnose_result(
     if result.thinned > 1:
         found.insert(0, kinds.THINNED(thinned=result.thinned, store=result.store))
     return (*(recall(doubt, kinds.DOUBT) for doubt in result.doubts), *found)
+
+
+def _has_bounds(result: "Result") -> Bool[np.ndarray, " d"]:
+    """Tell which coordinates have finite bounds on both sides, and so every moment."""
+    target = result.target
+    if target.view is not None:
+        return np.zeros(1, bool)
+    return np.concatenate(
+        [
+            np.zeros(parameter.size, bool)
+            if bounds is None
+            else np.isfinite(np.broadcast_to(bounds.upper - bounds.lower, parameter.size))
+            for parameter, bounds in zip(target.parameters, target.bounds, strict=True)
+        ]
+    )
 
 
 def notes_on_run(result: "Result") -> list[Message]:
