@@ -158,3 +158,16 @@ def test_errors_of_the_evidence(name):
     assert np.mean(np.abs(z) < 3) >= 0.95, np.sort(z)
     assert np.abs(np.mean(z)) < 0.4
     assert 0.7 < np.std(z) < 1.3, np.std(z)
+
+
+@pytest.mark.slow
+def test_the_thin_end_of_a_ridge_is_entered():
+    """Rosenbrock's chain: beyond 3 the fifth coordinate holds 3.4 % of the mass, where the usual step always fails."""
+
+    def log_density(x):
+        return -jnp.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2) / 20
+
+    result = pe.sample(log_density, np.zeros(6), seed=0, progress=False)
+    far = result.expect(lambda x: x[4] > 3)
+    assert abs(far.value - 0.0337) < 4 * far.standard_error
+    assert far.value > 0.01

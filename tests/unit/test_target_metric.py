@@ -7,10 +7,12 @@ import pytest
 
 import pseudo_extended as pe
 from pseudo_extended.kernels.metric import LowRank, times, transpose_times
+from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive import choices
 from pseudo_extended.methods.adaptive.choices import share_of_target
 from pseudo_extended.methods.adaptive.target_moves import TargetMoves, TargetParameters
 from pseudo_extended.precision import double_precision
+from pseudo_extended.warmup import Stage
 from pseudo_extended.warmup.fisher import MAX_KEPT, add_draw, empty_window, learned, low_rank
 
 RNG = np.random.default_rng(0)
@@ -105,6 +107,31 @@ class TestTheShare:
         assert share_of_target(1.5, 1.5, 10, has_many_modes=True) == 0
         assert share_of_target(9.0, 9.0, 10, has_many_modes=False) == 0.5
         assert share_of_target(9.0, 9.0, 100, has_many_modes=False) == 0.8
+
+
+class TestCarefulMoves:
+    def after_moves_on(self, log_density):
+        """The probability of careful moves when 300 moves have tuned the step size."""
+        target, moves = pe.Target(log_density, np.zeros(3)), TargetMoves(pe.NUTS(6), 0.5, 1.0)
+        parameters = TargetParameters(jnp.log(0.5), jnp.eye(3), jnp.asarray(8.0), jnp.zeros(()))
+        stage = Stage(*(jnp.asarray(part) for part in (True, False, False, False)))
+
+        def once(key, carry):
+            point, parameters, adaptation = carry
+            point, info = moves.move(key, target, point, parameters, jnp.asarray(1))
+            return point, *moves.adapt(parameters, adaptation, stage, point, info)
+
+        evaluate = evaluator(target.with_base(pe.Normal(0.0, 3.0)), gradient=True)
+        carry = evaluate(jnp.zeros(3)), parameters, moves.start(parameters, 3)
+        keys = jax.random.split(jax.random.key(0), 300)
+        _, parameters, _ = jax.jit(lambda: jax.lax.fori_loop(0, 300, lambda i, c: once(keys[i], c), carry))()
+        return float(parameters.careful)
+
+    def test_none_on_a_normal(self):
+        assert self.after_moves_on(lambda x: -0.5 * jnp.sum(x**2)) == 0
+
+    def test_some_in_a_funnel(self):
+        assert self.after_moves_on(funnel) > 0.05
 
 
 def funnel(x):

@@ -40,8 +40,10 @@ CAREFUL = 8.0
 """How much smaller the steps of a careful move are."""
 FAILED = 0.2
 """An acceptance rate below which a move has failed: for the usual step in a normal it is next to never."""
+FEW_FAILURES = 0.005
+"""As there may be anywhere while the step size is tuned."""
 PER_FAILURE = 5.0
-"""The probability of careful moves, for that of failures."""
+"""The probability of careful moves, for that of more failures."""
 MOST_CAREFUL = 0.2
 """That probability, at most: such a move is as dear as eight others."""
 
@@ -164,7 +166,7 @@ class TargetMoves(eqx.Module):
         cost = parameters.cost + jnp.where(counts, jnp.maximum(forget, SLOWLY), 0.0) * (each - parameters.cost)
         failed = info.num_failed / jnp.maximum(info.num_usual, 1)
         failures = adaptation.failures + jnp.where(counts, forget, 0.0) * (failed - adaptation.failures)
-        careful = jnp.minimum(PER_FAILURE * failures, MOST_CAREFUL)
+        careful = jnp.clip(PER_FAILURE * (failures - FEW_FAILURES), 0.0, MOST_CAREFUL)
         score = carrier.grad_target
         assert score is not None  # or there would be no NUTS
         window = add_draw(adaptation.window, carrier.position, score, jnp.asarray(stage.learns_metric))
