@@ -325,3 +325,29 @@ print(child, flush=True)
         assert CALLS["resume"](tmp_path / "run.zarr").num_draws == 40
     finally:
         os.kill(child, 9)
+
+
+PLACES = ["zarr.json", "weighted_points/x/c.0.0.0.0", "posterior/x/zarr.json", "engine/lock", "engine/manifest.json"]
+PLACES += [f"engine/{name}" for name in ("seals", "start.npz", "learned.npz", "lane-0.a", "lane-1.b")]
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("kind", ["a directory", "a ring of links"])
+def test_what_is_in_the_place_of_a_file_is_a_sentence(store, place, kind):
+    (store / place).unlink(missing_ok=True)
+    if kind == "a directory":
+        (store / place).mkdir()
+    else:
+        (store / place).symlink_to(store / place)
+    open_files = num_open_files()
+    for call in CALLS.values():
+        with one_sentence_at_most():
+            call(store)
+    if "lock" not in place:
+        assert pe.verify(store), "a run never makes one"
+    assert num_open_files() <= open_files + 1
+
+
+def num_open_files():
+    listed = Path("/proc/self/fd")
+    return len(list(listed.iterdir())) if listed.is_dir() else 0

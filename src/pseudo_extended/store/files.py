@@ -6,6 +6,7 @@ before its size is known.
 """
 
 import contextlib
+import errno
 import hashlib
 import io
 import os
@@ -26,6 +27,10 @@ SMALL = 2**20
 ASIDE = ".partial"
 """The suffix of a file that is not written to its end; whoever locks a store removes those that a crash has left."""
 SAFELY = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+
+
+NOT_READABLE = (errno.ELOOP, errno.ENXIO, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.EIO)
+"""Errors that are of the file, and not of this process or the moment."""
 
 
 class BrokenFileError(Exception):
@@ -97,10 +102,15 @@ def read_file(path: Path, size: int | None = None, most: float | None = None) ->
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
     except FileNotFoundError:
         raise BrokenFileError(f"{path} is missing") from None
+    except OSError as error:
+        if error.errno not in NOT_READABLE:
+            raise
+        raise BrokenFileError(f"{path} cannot be read ({error.strerror})") from None
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):  # before there is a file of it, which a directory cannot be
+        os.close(handle)
+        raise BrokenFileError(f"{path} is no plain file")
     with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise BrokenFileError(f"{path} is no plain file")
         if size is not None and status.st_size != size:
             raise BrokenFileError(f"{path} has {status.st_size} bytes and should have {size}")
         limit = most if most is not None else max(SMALL, free_memory() / 2 if status.st_size > SMALL else 0)
@@ -110,12 +120,14 @@ def read_file(path: Path, size: int | None = None, most: float | None = None) ->
 
 
 def clean(root: Path) -> None:
-    """Remove what writers that were killed have left; `BrokenFileError` if there is a link to write through."""
+    """Remove what writers that were killed have left; `BrokenFileError` if nothing can be written to it safely."""
     for directory, inside, files in os.walk(root):
         for name in (*inside, *files):
             path = Path(directory, name)
             if path.is_symlink():
                 raise BrokenFileError(f"{path} is a link, and nothing is written where a link may lead elsewhere")
+            if name in inside and (name == "zarr.json" or Path(directory) == root / "engine"):
+                raise BrokenFileError(f"{path} is a directory, and a run has a file there")
             if name.endswith(ASIDE):
                 path.unlink(missing_ok=True)
 
