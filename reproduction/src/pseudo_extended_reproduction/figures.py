@@ -43,7 +43,7 @@ def plain_log_ticks(axis: Any) -> None:
 
 
 def save(figure: Any, path: Path) -> list[Path]:
-    """Write the figure as WebP, in 128 colours to keep it small, and as SVG, without a date to be reproducible."""
+    """Write the figure as WebP, in 20 colours to keep it small, and as SVG, without a date to be reproducible."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,8 +51,8 @@ def save(figure: Any, path: Path) -> list[Path]:
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=130)
     with Image.open(drawn) as picture:
-        small = picture.convert("RGB").quantize(128, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    small.convert("RGB").save(written[0], lossless=True, method=6)
+        small = picture.convert("RGB").quantize(20, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    small.convert("RGB").save(written[0], lossless=True, quality=100, method=6)
     from matplotlib import rc_context
 
     with rc_context({"svg.hashsalt": "pseudo-extended", "svg.fonttype": "none"}):
