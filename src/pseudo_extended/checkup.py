@@ -19,6 +19,7 @@ from pseudo_extended.methods import Plain
 from pseudo_extended.models import as_target
 from pseudo_extended.precision import double_precision, in_double_precision
 from pseudo_extended.run.preflight import check_densities, first_error
+from pseudo_extended.run.settings import check_not_traced
 from pseudo_extended.run.starts import propose_starts
 from pseudo_extended.target import Target
 from pseudo_extended.target.host import said
@@ -91,6 +92,7 @@ def check(model: Any, init: Any = None, *, num_starts: int = 64, seed: int = 0, 
     >>> print(found["parameters"].verdict, "-", found["parameters"].sentence)
     bad - the log density does not depend on x[2]: drop it, or give it a prior.
     """
+    check_not_traced("pe.check")
     target, init = as_target(model, init)
     num_starts = checks.integer("num_starts", num_starts, minimum=4, maximum=4096)
     key = jax.random.key(checks.integer("seed", seed, minimum=0), impl="threefry2x32")

@@ -215,6 +215,22 @@ def test_a_disk_that_refuses_is_a_sentence_with_what_is_safe(tmp_path, monkeypat
     assert int(said[1]) > 0
 
 
+def test_a_result_that_cannot_be_saved_is_a_sentence_and_can_be_saved_elsewhere(tmp_path, monkeypatch, whole):
+    real = os.open
+
+    def failing(path, flags, *rest, **more):
+        if flags & os.O_CREAT and "/weighted_points/" in str(path):
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+        return real(path, flags, *rest, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pseudo_extended.store.files.os.open", failing)
+        with pytest.raises(pe.StoreWriteError, match=r"could not be written: .*\. .* save it elsewhere, .*\.$"):
+            whole.save(tmp_path / "run.zarr")
+    whole.save(tmp_path / "elsewhere.zarr")
+    assert_same(pe.load(tmp_path / "elsewhere.zarr", victim.log_density), whole)
+
+
 def test_a_directory_that_is_removed_under_way_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(stored, "CHUNK_BYTES", 2**10)
     store = tmp_path / "run.zarr"
@@ -247,6 +263,7 @@ def test_inside_jit_it_says_so(tmp_path):
         lambda: sample(None),
         lambda: pe.start(victim.log_density, np.zeros(2), **RUN),
         lambda: pe.resume(tmp_path / "run.zarr", victim.log_density),
+        lambda: pe.check(victim.log_density, np.zeros(2)),
     ):
         with pytest.raises(TypeError, match=r"must not be called inside jax\.jit, .*; call it outside"):
             jax.jit(lambda x, call=call: (call(), x)[1])(1.0)

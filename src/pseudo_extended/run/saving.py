@@ -17,6 +17,8 @@ from pseudo_extended.store import (
     Manifest,
     Prepared,
     Store,
+    StoreWriteError,
+    UnwritableError,
     encode,
     fingerprint_target,
     fingerprint_versions,
@@ -39,6 +41,11 @@ def save(result: Result, path: str | Path) -> Path:
         recorder.writer.disk.wait()
         stopped = None if result.stopped is None else str(result.stopped)
         store.write(num_draws=result.num_draws, stopped=stopped, evidence=evidence_for_store(result))
+    except UnwritableError as error:
+        raise StoreWriteError(
+            f"store {str(store.root)!r} could not be written: {error.strerror}. The result is still in memory: save it "
+            "elsewhere, and delete that directory."
+        ) from error
     finally:
         store.close()
     return store.root
