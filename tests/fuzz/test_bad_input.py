@@ -494,3 +494,10 @@ def test_the_rule_itself_can_fail():
     ):
         fails(error)
     attempt(lambda: (_ for _ in ()).throw(ValueError("draws must be positive.")), "draws")
+
+
+def test_expect_of_complex_numbers_is_refused(result):
+    with pytest.raises(
+        TypeError, match=r"^f must return real numbers; got complex ones: take their real and imaginary"
+    ):
+        result.expect(lambda p: [p["s"], 1j * p["s"]])

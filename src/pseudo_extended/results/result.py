@@ -167,6 +167,8 @@ class Result:
         """
         if callable(f):
             values = self.map_points(f)
+            if any(np.iscomplexobj(leaf) for leaf in jax.tree.leaves(values)):
+                raise TypeError("f must return real numbers; got complex ones: take their real and imaginary parts.")
             if not jax.tree.leaves(values):
                 raise TypeError("f must return an array or a pytree of arrays; it returned nothing.")
         else:
