@@ -1,6 +1,9 @@
 """Runs in the background, callbacks, and methods whose state is more than a point, cut up and resumed."""
 
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +21,28 @@ def wait_until(condition, seconds=60.0):
     while not condition() and time.monotonic() < end:
         time.sleep(0.01)
     assert condition()
+
+
+ENDS_EARLY = """
+import sys, time
+import numpy as np
+import pseudo_extended as pe
+from tests.execution import victim
+run = pe.start(victim.log_density, np.zeros(2), store=sys.argv[1], method=victim.METHOD, draws=10**9, warmup=50, seed=5)
+while not run.num_draws:
+    time.sleep(0.05)
+"""
+
+
+def test_a_script_that_ends_before_its_run_ends_in_peace(tmp_path):
+    """XLA's threads would outlive the interpreter, and abort the process."""
+    store = tmp_path / "run.zarr"
+    ended = subprocess.run(
+        [sys.executable, "-c", ENDS_EARLY, str(store)], cwd=Path(__file__).parents[2], capture_output=True, timeout=120
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert b"terminate" not in ended.stderr
+    assert pe.load(store, pe.Target(victim.log_density, np.zeros(2))).num_draws > 0
 
 
 def test_a_run_in_the_background():

@@ -1,6 +1,10 @@
 """A run in the background."""
 
+import atexit
+import concurrent.futures.thread  # noqa: F401, so that its hook is there before ours
 import threading
+import time
+import weakref
 from typing import Any
 
 from pseudo_extended.results.result import Result
@@ -8,6 +12,25 @@ from pseudo_extended.run.control import Control
 from pseudo_extended.run.job import carry_out
 from pseudo_extended.run.preparing import Job
 from pseudo_extended.run.progress import Status
+
+SECONDS_TO_END = 20.0
+"""How long the interpreter waits at its end for chunks under way; a program that is being compiled hears nothing."""
+_RUNS: weakref.WeakSet["Run"] = weakref.WeakSet()
+
+
+def _end_all() -> None:
+    """Abort what still goes on when a script ends: XLA's threads must not outlive the interpreter, which would die."""
+    alive = [run for run in _RUNS if not run.is_done]
+    for run in alive:
+        run._control.abort()
+    until = time.monotonic() + SECONDS_TO_END
+    for run in alive:
+        run._join(max(until - time.monotonic(), 0.0))
+
+
+# Executors refuse work from the moment that `concurrent.futures` hears of the end, and what goes to a store needs one.
+# Only this hook of Python's own comes before, as it was registered later; it has no public name.
+getattr(threading, "_register_atexit", atexit.register)(_end_all)
 
 
 class Run:
@@ -17,8 +40,9 @@ class Run:
         self._control = Control()
         self._result: Result | None = None
         self._error: BaseException | None = None
-        # A daemon, so that a script that ends without waiting ends; with a store nothing is lost by it.
+        # A daemon, so that a script that ends without waiting ends: see `_end_all`.
         self._thread = threading.Thread(target=self._carry_out, args=(job,), daemon=True, name="pseudo-extended run")
+        _RUNS.add(self)
         self._thread.start()
 
     @property
