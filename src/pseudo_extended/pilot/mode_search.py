@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float, Key
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from pseudo_extended.compiled import Job
 from pseudo_extended.messages import kinds
@@ -43,6 +43,8 @@ EXPLAINED = 0.5
 """A log density that is so little above that of normals at the modes needs no ascent."""
 SURELY_UNSEEN = 0.8
 """The same after the first round alone."""
+OUTWEIGHS = 10.0
+"""A mode that is so much heavier than all others together makes them negligible, however many there are."""
 MAX_QUIET = 1
 """Rounds that find nothing new, one after the other, however few hits there are."""
 MANY = 8
@@ -179,7 +181,7 @@ class ModeSearch:
         num_screened = min(NUM_SCREENED, 4 ** (self.dim + 3)) if self.dim <= SCREENED_UP_TO else 0
         quiet, factor, found = 0, self._unevenness(), 1.0
         for _ in range(MAX_ROUNDS):
-            if self._cannot_be_listed() or self._is_spent(found > WORTH_MORE):
+            if self._is_spent(found > WORTH_MORE) or (self._cannot_be_listed() and not self._dig_out(proposals, size)):
                 break
             before, known = self._significant(), self.atlas.significant()
             near, elsewhere = self._propose(proposals, size, 0 if quiet else factor * num_screened)
@@ -221,6 +223,18 @@ class ModeSearch:
         self._add(self._climb(starts))
         for ends in self.ruggedness.scan(proposals, self.atlas, self._climb, 2 * size):
             self._add(ends)
+
+    def _dig_out(self, proposals: Proposals, size: int) -> bool:
+        """Dig once where the modes cannot be listed: whether they are only foothills of one that outweighs them all.
+
+        As the aliases of two periods are, each of which fits a part of the data.
+        """
+        before, mass = self.atlas.copy(), logsumexp(self.atlas.modes().log_mass)
+        self._dig(proposals, size)
+        self.gave_up = float(np.max(self.atlas.modes().log_mass)) < mass + np.log(OUTWEIGHS)
+        if self.gave_up:  # recombinations of modes end in modes again, and would hide how many there are
+            self.atlas = before
+        return not self.gave_up
 
     def _propose(
         self, proposals: Proposals, size: int, num_screened: int

@@ -1,5 +1,6 @@
 """Modes of a density, as ascents have found them, and the list that grows with each batch of ends."""
 
+from copy import copy
 from typing import NamedTuple
 
 import numpy as np
@@ -161,6 +162,12 @@ class Atlas:
                 continue
             left = self._assign(self._absorb(found), left)
         self.waiting = left.take(slice(MAX_ENDS))
+
+    def copy(self) -> "Atlas":
+        """An atlas of the same, to go back to."""
+        same = copy(self)
+        same.known = [*self.known]
+        return same
 
     def modes(self) -> Modes:
         """All that are known and not negligible, the highest first."""
