@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pseudo_extended as pe
+from pseudo_extended.run.without_target import load_without_target
 from tests.execution.old_stores import DRAWS, METHODS, WARMING, target_of
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "store-0.1"
@@ -53,6 +54,17 @@ def test_extends(store, name):
     for chain in new:
         assert len(np.unique(chain, axis=0)) > 1
     assert digest(pe.load(store, target_of(name))) == digest(extended)
+
+
+@pytest.mark.parametrize("name", ["default"])
+def test_the_carrier_has_its_name_whatever_the_store_calls_it(store, name):
+    assert (store / "sample_stats" / "index").is_dir()
+    with_target, without = pe.load(store, target_of(name)), load_without_target(store)
+    for loaded in (with_target, without):
+        assert "index" not in loaded.statistics
+        assert loaded.statistic_axes["carrier"] == ()
+    np.testing.assert_array_equal(with_target.statistics["carrier"], without.statistics["carrier"])
+    assert with_target.travel is not None
 
 
 @pytest.mark.parametrize("name", ["default", "plain-hmc"])

@@ -10,7 +10,7 @@ from pseudo_extended.compiled import compile_once
 from pseudo_extended.messages import kinds
 from pseudo_extended.pilot.distinct import distinct
 from pseudo_extended.pilot.mode_search import ModeSearch
-from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.pilot.modes import Atlas, Ends, Modes
 from pseudo_extended.pilot.proposals import Proposals
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 
@@ -209,6 +209,22 @@ def test_what_cannot_be_listed_is_left_after_a_round_or_two():
     assert search.evaluations < 8000
 
 
+@pytest.mark.parametrize(("height", "is_kept"), [(120.0, True), (-20.0, False)])
+def test_what_cannot_be_listed_is_dug_once_for_what_outweighs_it(height, is_kept, monkeypatch):
+    """Two to the sixteenth modes, and a narrow one that digging finds: it counts only if it outweighs the others."""
+    there = np.full((1, 16), 4.0)
+
+    def log_density(x):
+        wells = jnp.sum(4 * x**2 - x**4)
+        return jnp.logaddexp(wells, height - 0.5 * jnp.sum((x - 4.0) ** 2) / 0.01)
+
+    monkeypatch.setattr(ModeSearch, "_dig", lambda self, proposals, size: self._add(self._climb(there)))
+    search = search_of(log_density, 16)
+    found = search.from_starts(jax.random.key(0), np.zeros((1, 16)))
+    assert np.any(np.all(np.abs(found.x - 4.0) < 0.1, axis=1)) == is_kept
+    assert search.gave_up != is_kept
+
+
 def test_outside_the_support_nothing_is_to_be_explained():
     here = Modes(np.zeros((1, 1)), np.zeros(1), np.ones((1, 1)), np.ones(1, int))
     np.testing.assert_array_equal(
@@ -269,6 +285,37 @@ def test_exchanges_in_many_dimensions_are_drawn_and_not_listed():
     points = Proposals(jax.random.key(0), target, np.zeros((1, 2000)), None).exchanges(np.arange(2000.0), 50)
     assert len({tuple(point) for point in points}) == 50
     assert all(set(point) == set(range(2000)) for point in points)
+
+
+def atlas_of(log_density, points):
+    """What an atlas in many dimensions makes of ascents that ended at these points of the plane."""
+
+    def look(x):
+        return np.asarray(jax.vmap(log_density)(x)), np.asarray(jax.vmap(jax.grad(log_density))(x))
+
+    points, number = np.asarray(points, float), len(points)
+    values, gradients = look(points)
+    atlas = Atlas(look, 2, dense=False, max_modes=80)
+    atlas.add(Ends(points, values, gradients, np.zeros(number), np.zeros((number, 2)), np.ones(number, int)), 50)
+    return atlas
+
+
+def test_ends_along_a_ridge_are_one_mode_where_neighbourhoods_are_diagonal():
+    """Ten standard deviations of a coordinate given the other apart, and within a hundredth of the top."""
+
+    def ridge(x):
+        return -0.5 * (x[0] + x[1]) ** 2 / 2 - 0.5 * (x[0] - x[1]) ** 2 / 2e-4
+
+    atlas = atlas_of(ridge, [[a, a] for a in (0.0, 0.09, -0.08, 0.05, 0.1)])
+    assert [mode.num_hits for mode in atlas.known] == [5]
+
+
+def test_two_modes_with_a_valley_between_them_stay_two_where_neighbourhoods_are_diagonal():
+    def two(x):
+        return jax.nn.logsumexp(-0.5 * jnp.sum((x - jnp.array([[-2.0, 0.0], [2.0, 0.0]])) ** 2, axis=1))
+
+    atlas = atlas_of(two, [[-2.0, 0.0], [2.0, 0.0], [-1.99, 0.0]])
+    assert sorted(mode.num_hits for mode in atlas.known) == [1, 2]
 
 
 def test_a_narrow_mode_in_a_hundred_dimensions_is_found():

@@ -181,7 +181,7 @@ class ModeSearch:
         num_screened = min(NUM_SCREENED, 4 ** (self.dim + 3)) if self.dim <= SCREENED_UP_TO else 0
         quiet, factor, found = 0, self._unevenness(), 1.0
         for _ in range(MAX_ROUNDS):
-            if self._is_spent(found > WORTH_MORE) or (self._cannot_be_listed() and not self._dig_out(proposals, size)):
+            if (self._cannot_be_listed() and not self._dig_out(proposals, size)) or self._is_spent(found > WORTH_MORE):
                 break
             before, known = self._significant(), self.atlas.significant()
             near, elsewhere = self._propose(proposals, size, 0 if quiet else factor * num_screened)

@@ -31,7 +31,7 @@ from pseudo_extended.run.settings import (
     check_schedule,
     code_of_rule,
 )
-from pseudo_extended.run.stored import read_record
+from pseudo_extended.run.stored import read_record, statistics_by_name
 from pseudo_extended.stopping import AbstractStoppingRule
 from pseudo_extended.store import (
     BrokenFileError,
@@ -147,7 +147,9 @@ def load(store: str | Path, target: Target | Callable[[Any], Any], *, draws: int
         log_weights=found.log_weight,
         log_importance=found.log_importance,
         statistics=found.statistics,
-        statistic_axes={c.name: c.dims for c in prepared.layout.columns if c.group == "sample_stats"},
+        statistic_axes=statistics_by_name(
+            {c.path: c.dims for c in prepared.layout.columns if c.group == "sample_stats"}, prepared.layout
+        ),
         method=prepared.description,
         seed=manifest.plan.seed,
         seconds={},

@@ -85,9 +85,15 @@ def values_of(record: Record) -> dict[str, Any]:
     return values | {f"sample_stats/{name}": each for name, each in record.statistics.items()}
 
 
-def _has_old_names(layout: Layout) -> bool:
+def has_old_names(layout: Layout) -> bool:
     """Whether these are draws of the default, made before its `index` was called `carrier`."""
     return {FORMERLY, "sample_stats/refresh_acceptance"} <= {column.path for column in layout.columns}
+
+
+def statistics_by_name(values: Mapping[str, Any], layout: Layout) -> dict[str, Any]:
+    """What is known of the columns of statistics, by the names that this version gives them."""
+    renamed = {FORMERLY: CARRIER} if has_old_names(layout) else {}
+    return {renamed.get(path, path).removeprefix("sample_stats/"): each for path, each in values.items()}
 
 
 def read_record(arrays: Arrays, num_draws: int, seals: Seals | None, least_thin: int = 1) -> Collected:
@@ -105,10 +111,7 @@ def read_record(arrays: Arrays, num_draws: int, seals: Seals | None, least_thin:
     values = {path: arrays.read_draws(column, num_draws, thin, first, seals) for path, column in columns.items()}
     x, log_weight = (values.pop(NAMES[name]) for name in ("x", "log_weight"))
     importance = values.pop(NAMES["importance"], None)
-    if _has_old_names(layout):
-        values[CARRIER] = values.pop(FORMERLY)
-    statistics = {path.removeprefix("sample_stats/"): each for path, each in values.items()}
-    return Collected(x, log_weight, statistics, importance, thin)
+    return Collected(x, log_weight, statistics_by_name(values, layout), importance, thin)
 
 
 class Stored(Recorder):
@@ -170,7 +173,7 @@ class Stored(Recorder):
         with self.lock:
             if record is not None:
                 values = values_of(record)
-                if _has_old_names(self.store.arrays.layout):
+                if has_old_names(self.store.arrays.layout):
                     values[FORMERLY] = values.pop(CARRIER)
                 self.writer.append(lane.index, values)
             self.writer.keep_mark(lane.index, lane.done, partial(chain_leaves, lane.chain))

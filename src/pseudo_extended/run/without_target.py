@@ -8,7 +8,7 @@ import numpy as np
 from pseudo_extended.precision import in_double_precision
 from pseudo_extended.results.result import Result
 from pseudo_extended.results.stop_reason import stop_reason
-from pseudo_extended.run.stored import NAMES, RESULT_BYTES
+from pseudo_extended.run.stored import NAMES, RESULT_BYTES, statistics_by_name
 from pseudo_extended.store import BrokenFileError, Store, StoreError, draws_shown
 from pseudo_extended.store.arrays import require_store
 from pseudo_extended.target import Target
@@ -66,8 +66,8 @@ def load_without_target(store: str | Path) -> Result:
         target=_stand_in(opened, columns),
         unconstrained=np.concatenate([values[c.path].reshape(*shape, 1, -1) for c in columns], axis=-1),
         log_weights=np.zeros((*shape, 1)),
-        statistics={c.name: values[c.path] for c in kept},
-        statistic_axes={c.name: c.dims for c in kept},
+        statistics=statistics_by_name({c.path: values[c.path] for c in kept}, arrays.layout),
+        statistic_axes=statistics_by_name({c.path: c.dims for c in kept}, arrays.layout),
         method=prepared.description,
         seed=manifest.plan.seed,
         seconds={},
