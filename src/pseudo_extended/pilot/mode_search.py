@@ -57,7 +57,7 @@ FEW_UNSEEN = 0.1
 """With fewer ascents than this in significant modes of their own, all have been seen."""
 FAR_AWAY = 1e100
 """Beyond all walls, and where the square of it is still a number."""
-DENSE_UP_TO = 200
+DENSE_UP_TO = 512
 """Dimensions for which components have full covariances."""
 SCREENED_UP_TO = 50
 """Dimensions in which the density is looked at between the modes; in more, no number of points is near a narrow one."""

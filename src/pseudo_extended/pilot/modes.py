@@ -23,6 +23,8 @@ STOPS = np.array([0.25, 0.5, 0.75])
 """Where on the way, from the mode on."""
 VALLEY = 0.1
 """How far the log density falls on the way from one mode to another, at least."""
+MANY_DIMENSIONS = 200
+"""Beyond so many a survey, two gradients for every dimension, is too dear for every place that may be a mode."""
 MAX_PLACES = 512
 """Of those that have not been looked at."""
 MAX_EDGES = 4
@@ -61,6 +63,11 @@ class Modes(NamedTuple):
         else:
             log_volume = 0.5 * np.sum(np.log(self.covariance), axis=1)
         return self.log_density + log_volume + 0.5 * dim * np.log(2 * np.pi)
+
+    def diagonal(self) -> "Modes":
+        """The same modes with the variance of each coordinate given all others, in the place of matrices."""
+        precision = np.linalg.inv(self.covariance)
+        return self._replace(covariance=1 / np.diagonal(precision, axis1=1, axis2=2))
 
     @property
     def is_significant(self) -> Bool[np.ndarray, " mode"]:
@@ -127,6 +134,8 @@ class Atlas:
 
     def __init__(self, look: Look, dim: int, *, dense: bool, max_modes: int):
         self.look, self.dim, self.dense, self.max_modes = look, dim, dense, max_modes
+        self.joins_tops = dim > MANY_DIMENSIONS or not dense
+        """Whether places that no valley parts are one mode."""
         self.known: list[KnownMode] = []
         self.num_ascents = self.num_unconverged = 0
         self.waiting = no_ends(dim)
@@ -152,7 +161,7 @@ class Atlas:
             if not len(left.x) or left.log_density[0] <= self._least():
                 break
             first, left = left.take(slice(1)), left.take(slice(1, None))
-            if not self.dense and (same := self._on_one_top(first)) is not None:
+            if self.joins_tops and (same := self._on_one_top(first)) is not None:
                 self._count(same, first)
                 continue
             surveys_left -= 1
@@ -232,7 +241,7 @@ class Atlas:
     def _on_one_top(self, end: Ends) -> KnownMode | None:
         """The mode from which no valley parts a place, of those nearby; or None.
 
-        A diagonal neighbourhood does not reach along a ridge, on which ascents end far apart.
+        On a ridge ascents end far apart, and no neighbourhood reaches along all of it.
         """
         near = sorted(self.known, key=lambda mode: float(mode.neighbourhood.distance(end.x - mode.x)[0]))[:NUM_NEAR]
         for mode in near:

@@ -21,8 +21,10 @@ from pseudo_extended.pilot.candidates import BROAD, FROM_MODES, IMPROVED, Abstra
 from pseudo_extended.pilot.candidates.broad import has_prior
 from pseudo_extended.pilot.candidates.improved import SHORT_PATH
 from pseudo_extended.pilot.density import Density
+from pseudo_extended.pilot.laplace import is_near_normal
 from pseudo_extended.pilot.learned_base import SHELLS, LearnedBase, broad_base, pad_components, shells
-from pseudo_extended.pilot.mode_search import DENSE_UP_TO, MAX_MODES, ModeSearch
+from pseudo_extended.pilot.mode_search import MAX_MODES, ModeSearch
+from pseudo_extended.pilot.modes import MANY_DIMENSIONS, Modes
 from pseudo_extended.pilot.prior_mass import NORMALISED, PriorMass, log_ratios, prior_mass
 from pseudo_extended.pilot.report import PilotReport, no_modes
 from pseudo_extended.pilot.symmetric_modes import with_images
@@ -114,7 +116,7 @@ class _Learning:
 
     def keep_own(self) -> PreparedPath:
         """The path from the base that the target has."""
-        if has_prior(self.target) and self.target.dim <= DENSE_UP_TO:  # beyond, nothing would be known
+        if has_prior(self.target) and self.target.dim <= MANY_DIMENSIONS:  # beyond, nothing would be known
             self.mass = self._weigh_prior()
         return self._finish(self._anneal(Proposal(None, _name_of_own(self.target), self.mass)), 0)
 
@@ -124,7 +126,7 @@ class _Learning:
         self.say("compiling the density (the first of two programs)")
         self.density.compile()
         self.say("looking for modes")
-        self.modes = with_images(search.from_starts(self.key, self.x), self.target.symmetries, MAX_MODES)
+        self.modes = self._listed(search.from_starts(self.key, self.x))
         self.notes.extend(search.notes)
         if has_prior(self.target):
             self.mass = self._weigh_prior()
@@ -140,9 +142,23 @@ class _Learning:
             self._whiten_by(broad[0])
             if not self.modes.is_empty:
                 again = search.again(jax.random.fold_in(self.key, 1), self.modes, broad[0].population)
-                self.modes = with_images(again, self.target.symmetries, MAX_MODES)
+                self.modes = self._listed(again)
                 self._try(from_modes)
         return self._finish(self._improved(choice.choose(self.tried)), search.evaluations)
+
+    def _listed(self, found: Modes) -> Modes:
+        """The modes with their images under declared symmetries, and with matrices only where these are of use.
+
+        In very many dimensions each product with a matrix is dear: they are kept for modes that are about normal.
+        """
+        modes = with_images(found, self.target.symmetries, MAX_MODES)
+        if self.target.dim <= MANY_DIMENSIONS or modes.covariance.ndim == 2:
+            return modes
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(self.key)))
+        if not modes.is_empty and is_near_normal(modes, lambda x: self.density(x)[0], rng):
+            return modes
+        self.annealer.whitening = None
+        return modes.diagonal()
 
     def _try(self, candidates: Sequence[AbstractCandidate]) -> list[Pilot]:
         """Anneal from every base that the candidates propose."""
@@ -185,9 +201,12 @@ class _Learning:
         return not self.hollow and any(is_alone or choice.is_settled(pilot) for pilot in self.tried)
 
     def _look_for_mass_elsewhere(self) -> None:
-        """See whether the modes that were found hold the target's mass; if not, nothing is made of them from here."""
+        """See whether the modes that were found hold the target's mass; if not, nothing is made of them from here.
+
+        In very many dimensions another pass would be dear, and what a single mode does not hold is left to NUTS.
+        """
         modes = self.modes
-        if not (self.tried and modes.covariance.ndim == 3 and choice.is_hollow(self.tried[0], modes)):
+        if not self.tried or self.target.dim > MANY_DIMENSIONS or not choice.is_hollow(self.tried[0], modes):
             return
         self.notes.append("the mass is not at the modes that were found, as in a funnel.")
         self.hollow, self.round = True, self._around_starts()
@@ -197,7 +216,7 @@ class _Learning:
     def _around_starts(self) -> NormalShells:
         centre = self.x.mean(axis=0)
         scale = NO_MODE_SCALE * (1 + np.abs(centre))
-        return shells(centre, np.diag(scale**2) if self.target.dim <= DENSE_UP_TO else scale**2)
+        return shells(centre, np.diag(scale**2) if self.target.dim <= MANY_DIMENSIONS else scale**2)
 
     def _require_a_path(self) -> None:
         """Raise a `ValueError` if there is neither a mode nor a base that leads to the target.
@@ -213,7 +232,7 @@ class _Learning:
 
     def _whiten_by(self, pilot: Pilot) -> None:
         """Learn a metric from the points that a pass has reached."""
-        if self.preparation.whitens and bool(pilot.annealed.finished):
+        if self.annealer.whitening is not None and bool(pilot.annealed.finished):
             score = np.asarray(pilot.annealed.population.grad_target)
             self.annealer.whitening = from_points(pilot.population, score)
 

@@ -8,7 +8,7 @@ from scipy.special import softmax
 
 from pseudo_extended.pilot.modes import Modes
 
-WHITENED_UP_TO = 200
+WHITENED_UP_TO = 512
 """Dimensions in which a matrix for all temperatures is worth its products; below 17 each temperature has its own."""
 
 
