@@ -14,7 +14,7 @@ from jax.extend.core import jaxpr_as_fun
 from jax.sharding import SingleDeviceSharding
 from jax.stages import Lowered
 
-from pseudo_extended.compiler_options import quick_options, single_threaded_options
+from pseudo_extended.compiler_options import loop_options, quick_options, single_threaded_options
 from pseudo_extended.kept_programs import compiled_or_kept
 from pseudo_extended.small_batches import in_small_batches, threads_may_wait_for_ever
 from pseudo_extended.watchdog import finished, on_own_thread, watched
@@ -109,10 +109,7 @@ def seconds_compiling() -> float:
 
 def _compile(jobs: tuple[Job, ...], programs: list[Lowered]) -> list[Callable[..., Any]]:
     texts = [program.as_text() for program in programs]
-    options: list[dict[str, Any]] = [
-        (quick_options() if job.quick else {}) | (single_threaded_options() if "stablehlo.fft" in text else {})
-        for job, text in zip(jobs, texts, strict=True)
-    ]
+    options = [_options(job, text) for job, text in zip(jobs, texts, strict=True)]
     calls = [
         partial(program.compile, compiler_options=option or None)
         for program, option in zip(programs, options, strict=True)
@@ -148,6 +145,13 @@ def _compile(jobs: tuple[Job, ...], programs: list[Lowered]) -> list[Callable[..
         found[name].result() if name in mine or found[name].exception() is None else call()
         for name, call in zip(names, calls, strict=True)
     ]
+
+
+def _options(job: Job, text: str) -> dict[str, Any]:
+    """XLA's options for a program; those of a processor mean nothing to an accelerator."""
+    platform = jax.default_backend() if job.device is None else job.device.platform
+    speed = quick_options() if job.quick else loop_options() if platform == "cpu" else {}
+    return speed | (single_threaded_options() if "stablehlo.fft" in text else {})
 
 
 def _forget_failed(found: dict[str, Future[Any]]) -> None:

@@ -8,11 +8,8 @@ import pseudo_extended as pe
 from pseudo_extended import compiled
 from pseudo_extended.precision import double_precision
 
-MAX_INSTRUCTIONS = 9000
-"""Of the optimised program of warm-up and draws: 7,900 with jaxlib 0.12.0.1, of which the loop's body is nearly all."""
-MAX_GENERATORS = 20
-"""Copies of threefry's twenty rounds in it: 15 with the same."""
-ROUNDS = 20
+MAX_INSTRUCTIONS = 6400
+"""Of the optimised program of warm-up and draws: 5,810 with jaxlib 0.12.0.1, of which the loop's body is nearly all."""
 
 
 def two_normals(x):
@@ -53,4 +50,3 @@ def test_instructions_of_the_loop(programs):
     with double_precision():
         text = programs["warm-up and draws"].compile().as_text()
     assert text.count(" = ") < MAX_INSTRUCTIONS
-    assert text.count(" shift-left(") < (MAX_GENERATORS + 1) * ROUNDS

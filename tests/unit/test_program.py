@@ -11,6 +11,7 @@ import pytest
 import pseudo_extended as pe
 from pseudo_extended import compiled
 from pseudo_extended.compiled import Job
+from pseudo_extended.compiler_options import loop_options
 from pseudo_extended.run.program import CHUNK_BYTES, MAX_CAPACITY, capacity_for, chunk_input
 from pseudo_extended.warmup import stages
 
@@ -91,7 +92,7 @@ class TestProgramsOfEqualText:
     @pytest.mark.slow
     def test_equal_kernels_of_different_classes(self):
         """MALA is HMC with one step, so both programs are equal."""
-        walk = sample(normal, np.zeros(2), pe.Plain(pe.HMC(1, target_acceptance=0.574)))
+        walk = sample(normal, np.zeros(2), pe.Plain(pe.HMC(1, jitter=0.0, target_acceptance=0.574)))
         langevin = sample(normal, np.zeros(2), pe.Plain(pe.MALA()))
         np.testing.assert_array_equal(walk.unconstrained, langevin.unconstrained)
 
@@ -129,7 +130,7 @@ class Lowered:
         return self.text
 
     def compile(self, compiler_options=None):
-        assert compiler_options is None
+        assert compiler_options == loop_options()
         self.begun.set()
         assert self.may_end.wait(60)
         if self.error:

@@ -81,6 +81,7 @@ def log_density_at(target: Target, beta: Float[Array, ""]) -> Callable[[Float[Ar
 
 def select(accepted: Bool[Array, "*batch"], yes: TemperedPoint, no: TemperedPoint) -> TemperedPoint:
     """Take each point from `yes` where it was accepted, and from `no` elsewhere."""
+    accepted = jax.lax.optimization_barrier(accepted)  # or XLA works it out again for every array
 
     def choose(a: Array, b: Array) -> Array:
         return jnp.where(accepted.reshape(accepted.shape + (1,) * (a.ndim - accepted.ndim)), a, b)

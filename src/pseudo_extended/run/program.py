@@ -16,7 +16,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from pseudo_extended.compiled import Device, Job, compile_once
-from pseudo_extended.generator import written_out
+from pseudo_extended.generator import mixing
 from pseudo_extended.memory import check_state
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.target import Target
@@ -85,7 +85,8 @@ def build_programs_on(
     @jax.jit
     def start(arrays: list[Array], key: Any, numbers: Any, x: Any) -> Chain:
         target, method = eqx.combine(jax.tree.unflatten(structure, arrays), static)
-        return _for_each(lambda number, x: method.init(jax.random.fold_in(key, number), target, x), axis)(numbers, x)
+        root = mixing(key)
+        return _for_each(lambda number, x: method.init(jax.random.fold_in(root, number), target, x), axis)(numbers, x)
 
     @jax.jit
     def draw(arrays: list[Array], chunk: ChunkInput, keys: Any, i: Array, chain: Chain) -> tuple[Chain, Record]:
@@ -99,7 +100,7 @@ def build_programs_on(
         return _for_each(of_chain, axis)(keys, chain)
 
     def advance(arrays: list[Array], chunk: ChunkInput, numbers: Any, chain: Chain) -> tuple[Chain, Record]:
-        root = written_out(chunk.key)
+        root = mixing(chunk.key)
         keys = _for_each(lambda number: jax.random.fold_in(root, number), axis)(numbers)
 
         def keep(i: Array, carry: tuple[Chain, Record]) -> tuple[Chain, Record]:

@@ -48,6 +48,7 @@ class Rows(NamedTuple):
 
 def select(accepted: Bool[Array, " particle"], yes: Labelled, no: Labelled) -> Labelled:
     """Take each point from `yes` where it was accepted, and from `no` elsewhere."""
+    accepted = jax.lax.optimization_barrier(accepted)  # or XLA works it out again for every array
 
     def choose(a: Array, b: Array) -> Array:
         return jnp.where(accepted.reshape(-1, *(1,) * (a.ndim - 1)), a, b)

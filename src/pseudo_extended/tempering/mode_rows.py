@@ -55,14 +55,14 @@ def adapt_rows(
     """
     num_rows = path.log_g.shape[1]
     here = (label[:, None] % num_rows == jnp.arange(num_rows)).astype(float)
-    now = others @ here
+    now = jnp.sum(others[:, None] * here, axis=0)
     number = visits.number + now
-    excess = (share * others) @ here * path.num_cells - now
+    excess = jnp.sum((share * others)[:, :, None] * here, axis=1) * path.num_cells - now
     rarity = jnp.maximum(number / num_updates, FEWEST)
     change = -jnp.clip(excess / (number + 20 * rarity), -1.0, 1.0)
     ends = jnp.concatenate([change[:1], change, change[-1:]])
     log_g = path.log_g + 0.5 * (ends[1:] + ends[:-1])
-    mass = running_average(visits.mass, weight @ here, num_updates)
+    mass = running_average(visits.mass, jnp.sum(weight[:, None] * here, axis=0), num_updates)
     return path._replace(log_g=anchored(log_g, mass)), RowVisits(number, mass)
 
 
