@@ -452,7 +452,7 @@ def test_without_bugs_nothing_is_caught(target_kernel):
 
 def test_standing_still_is_caught(monkeypatch):
     patched(monkeypatch, moves, "move_points", lambda key, kernel, target, state, beta, *rest: (state, _moved(beta)))
-    patched(monkeypatch, moves, "refresh", lambda key, draw, evaluate, state, beta: (state, beta, beta < 2))
+    patched(monkeypatch, moves, "refresh", lambda key, fresh, state, beta: (state, beta, beta < 2))
     original = method.draw_index
 
     def stay(key, temperatures, path, points, info, *rest):

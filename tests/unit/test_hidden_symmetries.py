@@ -143,3 +143,25 @@ def test_guesses_are_bounded():
     empty = Atlas(lambda x: (np.zeros(len(x)), x), 100, dense=True, max_modes=10)
     assert not len(no_ends(100).x)
     assert hidden.complete(empty, lambda x: np.zeros(len(x)), 100, 10) == 0
+
+
+def wells(x):
+    """Seven double wells, 128 modes of one height."""
+    return -jnp.sum((x**2 - jnp.arange(2.0, 9.0)) ** 2)
+
+
+def test_symmetries_of_modes_that_cannot_be_listed():
+    search = search_of(wells, 7)
+    search.from_starts(jax.random.key(0), np.zeros((8, 7)) + 0.1)
+    images = search.symmetries()
+    assert images is not None
+    single = np.sum(np.asarray(images.sign) < 0, axis=1) == 1
+    unmoved = np.all(np.asarray(images.order) == np.arange(7), axis=1)
+    flipped = np.argmin(np.asarray(images.sign)[single & unmoved], axis=1)
+    assert set(flipped) == set(range(7))
+
+
+def test_no_symmetry_is_believed_where_there_is_none():
+    search = search_of(lambda x: wells(x) + 0.01 * jnp.sum(x) + 0.003 * x[0] * x[1], 7)
+    search.from_starts(jax.random.key(0), np.zeros((8, 7)) + 0.1)
+    assert search.symmetries() is None

@@ -3,7 +3,7 @@
 Two planets, the components of a mixture and the units of a network can change their names, and a factor its sign. A
 mode that was found then has images that ascents may miss. A symmetry is guessed from the layout of the vector, or from
 two modes of one height, and believed if the density agrees with it at points of all scales; a wrong guess costs an
-evaluation. What is believed only proposes modes: the chains weigh them by the density itself.
+evaluation. What is believed only proposes modes and moves: the chains weigh these by the density itself.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -69,8 +69,7 @@ class HiddenSymmetries:
 
     def complete(self, atlas: Atlas, heights: Heights, max_tests: int, max_modes: int) -> int:
         """Add the images of the significant modes to the atlas, up to `max_modes` of these; how many were new."""
-        self._guess_from_pairs(_heaviest(atlas)[:MAX_PARTNERS])
-        self._test(atlas, heights, max_tests)
+        self.test(atlas, heights, max_tests)
         added, queue, believed = 0, _heaviest(atlas), self.believed
         room = max_modes - len(queue)
         while believed and queue and added < room:
@@ -87,6 +86,11 @@ class HiddenSymmetries:
                     added += 1
             believed = self.believed
         return added
+
+    def test(self, atlas: Atlas, heights: Heights, max_tests: int) -> None:
+        """Compare guesses with the density around the heaviest modes, without adding any to the atlas."""
+        self._guess_from_pairs(_heaviest(atlas)[:MAX_PARTNERS])
+        self._test(atlas, heights, max_tests)
 
     def _remember(self, guess: Guess) -> None:
         if not (np.array_equal(guess.order, np.arange(self.dim)) and np.all(guess.sign == 1)):

@@ -17,11 +17,13 @@ from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, ascend
 from pseudo_extended.pilot.density import Density
 from pseudo_extended.pilot.hidden_symmetries import FEWEST_TESTS, SHARE, HiddenSymmetries
 from pseudo_extended.pilot.modes import MAX_EDGES, Atlas, Ends, KnownMode, Modes, no_ends
-from pseudo_extended.pilot.proposals import Proposals
+from pseudo_extended.pilot.proposals import Proposals, labelled
 from pseudo_extended.pilot.rugged import Ruggedness, is_rugged
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 from pseudo_extended.target import Target
 from pseudo_extended.target.labels import some_coordinates
+from pseudo_extended.target.symmetries import Element
+from pseudo_extended.tempering.guessed import Images
 
 NUM_ASCENTS = 512
 """The most in one call of the program, and in one round."""
@@ -37,6 +39,8 @@ MOST_SCREENED = 24
 """Times as many when modes differ in width by a factor of `UNEVEN`: there may be narrow ones among them."""
 UNEVEN = 3.0
 MAX_MODES = 40
+MAX_IMAGES = 64
+"""Maps that are offered as moves; together they make all others."""
 MAX_UNSEEN = 0.5
 """With more ascents than this in modes of their own, the modes cannot be listed."""
 EXPLAINED = 0.5
@@ -145,10 +149,18 @@ class ModeSearch:
             some = np.concatenate([best, some[: self.first // 4]])
         before = self._significant()
         self._add(self._climb(some))
-        self._complete(proposals)
+        self._complete()
         if self._speaks_for_more(before):
             self._rounds(proposals, 2 * self.first)
         return self.atlas.modes()
+
+    def symmetries(self) -> Images | None:
+        """Maps that seem to leave the density as it is; None if no guess agrees with it around the modes."""
+        if not self.atlas.known:
+            return None
+        self._hidden().test(self.atlas, self._heights, self._num_tests())
+        believed = [Element(guess.order, guess.sign) for guess in self._hidden().believed]  # pyright: ignore
+        return Images.of(believed[:MAX_IMAGES]) if believed else None
 
     def _climbs_on(self) -> bool:
         """Whether the highest ends rise when they are given more evaluations: then there is no wall, but no end.
@@ -190,7 +202,7 @@ class ModeSearch:
             self._add(self._climb(elsewhere))
             if is_rugged(self.atlas.modes()) and self.atlas.known:
                 self._dig(proposals, size)
-            self._complete(proposals)
+            self._complete()
             was_cut_short = self._is_short()
             found = max(self._mass_of_new(known), found if was_cut_short else 0.0)
             if was_cut_short:  # such a round says little
@@ -208,14 +220,20 @@ class ModeSearch:
             if found > WORTH_MORE:
                 self._note_budget(unsettled=True)
 
-    def _complete(self, proposals: Proposals) -> None:
+    def _complete(self) -> None:
         """Add the images of modes under symmetries that the density turns out to have."""
-        if self._cannot_be_listed():
-            return
+        if not self._cannot_be_listed():
+            self._hidden().complete(self.atlas, self._heights, self._num_tests(), MAX_MODES)
+
+    def _hidden(self) -> HiddenSymmetries:
+        """What is guessed of the density's symmetries."""
         if self.hidden is None:
-            self.hidden = HiddenSymmetries(self.dim, proposals.labelled)
-        tests = self._affordable(max(FEWEST_TESTS, self.evaluations // SHARE), 1)
-        self.hidden.complete(self.atlas, self._heights, tests, MAX_MODES)
+            self.hidden = HiddenSymmetries(self.dim, labelled(self.target))
+        return self.hidden
+
+    def _num_tests(self) -> int:
+        """How many guesses may be compared with the density now."""
+        return self._affordable(max(FEWEST_TESTS, self.evaluations // SHARE), 1)
 
     def _dig(self, proposals: Proposals, size: int) -> None:
         """Recombine good places, and scan the best ones along each coordinate."""

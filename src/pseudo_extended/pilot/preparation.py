@@ -31,6 +31,7 @@ from pseudo_extended.pilot.symmetric_modes import with_images
 from pseudo_extended.pilot.whitening import Whitening, from_points
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture, NormalShells
+from pseudo_extended.tempering.guessed import Images
 
 SECONDS_BETWEEN_NEWS = 5.0
 NO_MODE_SCALE = 3.0
@@ -46,6 +47,8 @@ class PreparedPath(NamedTuple):
     """A factor for the metric at all temperatures, where the pilot learned one."""
     notes: tuple[str, ...]
     report: PilotReport
+    images: Images | None
+    """Maps that seem to leave the density as it is, if the modes have too many images to be listed."""
     first_length: float
     """The length of the path from the first base that was annealed: how far the target is from normals at its modes."""
 
@@ -118,7 +121,7 @@ class _Learning:
         """The path from the base that the target has."""
         if has_prior(self.target) and self.target.dim <= MANY_DIMENSIONS:  # beyond, nothing would be known
             self.mass = self._weigh_prior()
-        return self._finish(self._anneal(Proposal(None, _name_of_own(self.target), self.mass)), 0)
+        return self._finish(self._anneal(Proposal(None, _name_of_own(self.target), self.mass)), None)
 
     def learn(self) -> PreparedPath:
         """Find modes, try the candidates, and improve the best of them."""
@@ -144,7 +147,7 @@ class _Learning:
                 again = search.again(jax.random.fold_in(self.key, 1), self.modes, broad[0].population)
                 self.modes = self._listed(again)
                 self._try(from_modes)
-        return self._finish(self._improved(choice.choose(self.tried)), search.evaluations)
+        return self._finish(self._improved(choice.choose(self.tried)), search)
 
     def _listed(self, found: Modes) -> Modes:
         """The modes with their images under declared symmetries, and with matrices only where these are of use.
@@ -242,15 +245,20 @@ class _Learning:
         )
         return prior_mass(*weigh(jax.random.fold_in(self.key, 2)))
 
-    def _finish(self, best: Pilot, num_search: int) -> PreparedPath:
+    def _finish(self, best: Pilot, search: ModeSearch | None) -> PreparedPath:
         self.notes.append(f"chosen: {best.name}.")
         self.notes.extend(_on_evidence(best, self.mass))
         base = best.base
         if isinstance(base, NormalMixture):
             base = pad_components(base, 8 if base.num_components > len(SHELLS) else 1)
+        images, num_search = None, 0
+        if search is not None:
+            is_listed = isinstance(base, NormalMixture) or len(self.modes.x) == 1
+            images = None if is_listed or self.target.symmetries else search.symmetries()
+            num_search = search.evaluations
         found = PilotReport(self.modes, tuple(pilot.report() for pilot in self.tried), best.name, num_search)
         factor = None if best.whitening is None else np.asarray(best.whitening.factor)
-        return PreparedPath(base, best.annealed, factor, tuple(self.notes), found, self.tried[0].length)
+        return PreparedPath(base, best.annealed, factor, tuple(self.notes), found, images, self.tried[0].length)
 
 
 class _Paced:

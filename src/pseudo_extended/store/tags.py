@@ -39,6 +39,7 @@ TAGS = {
     "method/repelling-attracting": "pseudo_extended:RepellingAttracting",
     "method/simulated-tempering": "pseudo_extended:SimulatedTempering",
     "part/energy-ladder": "pseudo_extended.methods.energy_ladder:EnergyLadder",
+    "part/images": "pseudo_extended.tempering.guessed:Images",
     "part/index-parameters": "pseudo_extended.methods.adaptive.parameters:AdaptiveParameters",
     "part/modes": "pseudo_extended.pilot.modes:Modes",
     "part/pilot-candidate": "pseudo_extended.pilot.report:CandidateReport",
@@ -59,7 +60,7 @@ ADDED_FIELDS: dict[str, dict[str, Any]] = {
     "base/normal-mixture": {"labels": None},
     "part/index-parameters": {"target": None},
     "kernel/hmc": {"jitter": 0.0},
-    "method/index-gibbs": {"leaps": False, "target_moves": None, "shared_metric": None},
+    "method/index-gibbs": {"leaps": False, "target_moves": None, "shared_metric": None, "images": None},
 }
 """For each tag, fields that older stores do not have, and the value that they stood for, as `encode` writes it."""
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Key
 
 from pseudo_extended.kernels import AbstractKernel, KernelInfo, Metric, TemperedPoint
 from pseudo_extended.kernels.metric import Factor, SharedFactor
-from pseudo_extended.kernels.tempered import Evaluate, select
+from pseudo_extended.kernels.tempered import select
 from pseudo_extended.target import Target
 
 
@@ -54,20 +54,21 @@ def move_point(
     return select(finite, moved, point), info
 
 
-def refresh(
-    key: Key[Array, ""],
-    draw_base: Callable[[Key[Array, ""]], Float[Array, " d"]],
-    evaluate: Evaluate,
-    points: TemperedPoint,
-    beta: Float[Array, " point"],
-) -> tuple[TemperedPoint, Float[Array, " point"], Float[Array, " point"]]:
-    """Propose a draw from the base for every point, and accept it with probability min(1, exp{β (Δ' - Δ)}).
+def draw_fresh(
+    key: Key[Array, ""], draw_base: Callable[[Key[Array, ""]], Float[Array, " d"]], number: int
+) -> Float[Array, "point d"]:
+    """Draw as many places from the base."""
+    return jax.vmap(draw_base)(jax.random.split(key, number))
 
-    Returns the points, the acceptance rates, and Δ at what was proposed, -inf where the target vanishes.
+
+def refresh(
+    key: Key[Array, ""], fresh: TemperedPoint, points: TemperedPoint, beta: Float[Array, " point"]
+) -> tuple[TemperedPoint, Float[Array, " point"], Float[Array, " point"]]:
+    """Offer every point a draw from the base, and accept it with probability min(1, exp{β (Δ' - Δ)}).
+
+    Returns the points, the acceptance rates, and Δ at what was offered, -inf where the target vanishes.
     """
-    keys = jax.random.split(key, beta.shape[0] + 1)
-    fresh = jax.vmap(lambda key: evaluate(draw_base(key)))(keys[1:])
     finite = fresh.is_finite()
     rate = jnp.where(finite, jnp.exp(jnp.minimum(beta * (fresh.delta - points.delta), 0.0)), 0.0)
-    accepted = jax.random.uniform(keys[0], beta.shape, dtype=float) < rate
+    accepted = jax.random.uniform(key, beta.shape, dtype=float) < rate
     return select(accepted, fresh, points), rate, jnp.where(finite, fresh.delta, -jnp.inf)

@@ -52,6 +52,7 @@ from pseudo_extended.pilot.whitening import WHITENED_UP_TO
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import AbstractBase, Normal, NormalMixture
 from pseudo_extended.tempering.bridges import bridges, share_of_others
+from pseudo_extended.tempering.guessed import Images
 from pseudo_extended.tempering.mode_rows import adapt_rows
 from pseudo_extended.tempering.path import cells_given
 from pseudo_extended.tempering.temperatures import (
@@ -73,6 +74,12 @@ HOW_USED = "in every step each pseudo-sample is moved by a random one."
 LEFT_TO_NUTS = (
     "the path is too long to be travelled: N = 1, and the target is sampled by NUTS alone, from points that the pilot "
     "has reached. There is no estimate of log_evidence."
+)
+
+
+OFFERED_IMAGES = (
+    "the density seems to stay as it is when coordinates are exchanged or change sign: pseudo-samples are offered such "
+    "images of themselves."
 )
 
 
@@ -117,6 +124,8 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
     learned_base: AbstractBase | None
     shared_metric: Float[Array, "d d"] | None
     """The factor that all metrics have in common."""
+    images: Images | None
+    """Maps that seem to leave the density as it is, where its modes cannot be listed."""
     parameters: AdaptiveParameters | None
     """What `prepare` learned: the base, which stays as it is, and what warm-up goes on to tune in each chain."""
 
@@ -133,6 +142,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         target_moves: TargetMoves | None = None,
         learned_base: AbstractBase | None = None,
         shared_metric: Float[Array, "d d"] | None = None,
+        images: Images | None = None,
         parameters: AdaptiveParameters | None = None,
     ):
         self.instrument = Tempered(0.0) if instrument is None else _with_temperatures(instrument)
@@ -158,7 +168,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         self.width = checks.integer("width", width, minimum=1, maximum=1024)
         self.leaps = leaps
         self.target_moves = target_moves
-        self.learned_base, self.shared_metric = learned_base, shared_metric
+        self.learned_base, self.shared_metric, self.images = learned_base, shared_metric, images
         self.parameters = parameters
 
     @property
@@ -242,6 +252,8 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             own = first_parameters(parameters.scale[-1], shared_metric, prepared.target_scale())
             parameters = parameters._replace(target=own)
             notes = (*notes, f"the target's pseudo-sample makes moves of NUTS, with {share:.0%} of all evaluations.")
+        if prepared.images is not None and not parameters.path.has_rows:
+            notes = (*notes, OFFERED_IMAGES)
         notes = (*notes, *(f"declared: {action.describe()}; {HOW_USED}" for action in target.symmetries))
         method = AdaptivePseudoExtended(
             num_particles,
@@ -254,6 +266,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             target_moves=target_moves,
             learned_base=jax.tree.map(jnp.asarray, prepared.base),
             shared_metric=shared_metric,
+            images=None if parameters.path.has_rows else prepared.images,
             parameters=parameters,
         )
         starts = prepared.starts(key, x.shape[0], num_particles)
@@ -290,6 +303,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             self.target_moves,
             self.shared_metric,
             self.leaps,
+            self.images,
         )
         key_moves, key_index = jax.random.split(key)
         points, label, info = moves(key_moves, chain.state, chain.parameters)

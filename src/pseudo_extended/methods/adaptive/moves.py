@@ -7,16 +7,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended.kernels import AbstractKernel, KernelInfo, TemperedPoint
-from pseudo_extended.kernels.tempered import evaluator
+from pseudo_extended.kernels.tempered import Evaluate, evaluator
 from pseudo_extended.methods.adaptive.parameters import AdaptiveParameters
 from pseudo_extended.methods.adaptive.state import AdaptiveInfo, AdaptiveState
 from pseudo_extended.methods.adaptive.target_moves import TargetMoves
 from pseudo_extended.target import Target
 from pseudo_extended.target.bases import NormalMixture
 from pseudo_extended.tempering.bridges import log_masses
+from pseudo_extended.tempering.guessed import Images, offer_images, take_images
 from pseudo_extended.tempering.labelled import Labelled, Rows, labelled, refresh_labelled, settle
 from pseudo_extended.tempering.leaps import leapers, offer_leaps, take_leaps
-from pseudo_extended.tempering.moves import move_points, refresh
+from pseudo_extended.tempering.moves import draw_fresh, move_points, refresh
 from pseudo_extended.tempering.path import on_path
 from pseudo_extended.tempering.symmetric import Sited, move_by_symmetry
 
@@ -44,6 +45,8 @@ class Moves(NamedTuple):
     shared_metric: Float[Array, "d d"] | None
     leaps: bool
     """Whether pseudo-samples leap between the modes of a learned mixture."""
+    images: Images | None
+    """Maps that may leave the target as it is, where there is no such mixture."""
 
     def __call__(
         self, key: Key[Array, ""], state: AdaptiveState, parameters: AdaptiveParameters
@@ -84,7 +87,7 @@ class Moves(NamedTuple):
         """Evaluations of a step in which all move and are offered draws and leaps, about."""
         trajectory = self.kernel.trajectory
         num_steps = 1 if trajectory is None else trajectory.num_steps
-        num_leaps = 2 if self.leaps and state.label is not None else 0
+        num_leaps = 2 if (self.images is not None if state.label is None else self.leaps) else 0
         return state.t.shape[0] * (num_steps + 1.0) + num_leaps
 
     def _move_all(
@@ -116,31 +119,61 @@ class Moves(NamedTuple):
         beta: Float[Array, " particle"],
     ) -> Offered:
         """Offer every pseudo-sample a draw from the base, and two of them a leap where the base has several modes."""
-        evaluate, num_particles = evaluator(self.target, gradient=self.kernel.uses_gradient), beta.shape[0]
-        nothing, base = jnp.zeros_like(beta), self.target.base
-        if state.label is not None:
-            assert isinstance(base, NormalMixture)  # or there would be no labels
-            key_settle, key_draw, key_refresh, key_who, key_leap = jax.random.split(key, 5)
-            now = settle(key_settle, rows, Labelled(state.points, state.label), labelled(base.label, points))
-            places, leaps = jax.vmap(self.target.draw_base)(jax.random.split(key_draw, num_particles)), None
-            if self.leaps:
-                which = leapers(key_who, state.carrier, num_particles)
-                leaps = offer_leaps(key_leap, base, rows.path.log_g.shape[1] - 1, now, which)
-                places = jnp.concatenate([places, leaps.position])
-            # All at once: each evaluation in the program is a copy of the density and its gradient to compile.
-            offered = labelled(base.label, jax.vmap(evaluate)(places))
-            fresh, there = (jax.tree.map(lambda leaf, part=part: leaf[part], offered)
-                            for part in (slice(num_particles), slice(num_particles, None)))  # fmt: skip
-            leap_rate = None
-            if leaps is not None:
-                now, leap_rate = take_leaps(base, rows, now, beta, leaps, there)
-            now, rate, fresh = refresh_labelled(key_refresh, fresh, rows, now, beta)
-            fresh_log_mass = log_masses(rows.path.seen_from(fresh.label), fresh.points.delta)
-            return Offered(*now, rate, fresh_log_mass, leap_rate, len(places))
-        if base is None or not base.can_sample:
+        if state.label is None:
+            return self._offer_without_labels(key, state, points, rows, beta)
+        evaluate, num_particles, base = self._evaluate, beta.shape[0], self.target.base
+        assert isinstance(base, NormalMixture)  # or there would be no labels
+        key_settle, key_draw, key_refresh, key_who, key_leap = jax.random.split(key, 5)
+        now = settle(key_settle, rows, Labelled(state.points, state.label), labelled(base.label, points))
+        places, leaps = draw_fresh(key_draw, self.target.draw_base, num_particles), None
+        if self.leaps:
+            which = leapers(key_who, state.carrier, num_particles)
+            leaps = offer_leaps(key_leap, base, rows.path.log_g.shape[1] - 1, now, which)
+            places = jnp.concatenate([places, leaps.position])
+        # All at once: each evaluation in the program is a copy of the density and its gradient to compile.
+        offered = labelled(base.label, jax.vmap(evaluate)(places))
+        fresh, there = (jax.tree.map(lambda leaf, part=part: leaf[part], offered)
+                        for part in (slice(num_particles), slice(num_particles, None)))  # fmt: skip
+        leap_rate = None
+        if leaps is not None:
+            now, leap_rate = take_leaps(base, rows, now, beta, leaps, there)
+        now, rate, fresh = refresh_labelled(key_refresh, fresh, rows, now, beta)
+        fresh_log_mass = log_masses(rows.path.seen_from(fresh.label), fresh.points.delta)
+        return Offered(*now, rate, fresh_log_mass, leap_rate, len(places))
+
+    @property
+    def _evaluate(self) -> Evaluate:
+        return evaluator(self.target, gradient=self.kernel.uses_gradient)
+
+    def _offer_without_labels(
+        self,
+        key: Key[Array, ""],
+        state: AdaptiveState,
+        points: TemperedPoint,
+        rows: Rows,
+        beta: Float[Array, " particle"],
+    ) -> Offered:
+        """Offer two pseudo-samples an image of themselves, where the density seems to have symmetries, and draws."""
+        num_particles = beta.shape[0]
+        key_refresh, key_draw, key_who, key_image = jax.random.split(key, 4)
+        base, nothing, images = self.target.base, jnp.zeros_like(beta), None
+        can_sample = base is not None and base.can_sample
+        places = draw_fresh(key_draw, self.target.draw_base, num_particles) if can_sample else points.position[:0]
+        if self.images is not None:
+            images = offer_images(key_image, self.images, points, leapers(key_who, state.carrier, num_particles))
+            places = jnp.concatenate([places, images.position])
+        if not len(places):
             return Offered(points, None, nothing, nothing, None, 0)
-        points, rate, delta = refresh(key, self.target.draw_base, evaluate, points, beta)
-        return Offered(points, None, rate, log_masses(rows.path, delta), None, num_particles)
+        # All at once: each evaluation in the program is a copy of the density and its gradient to compile.
+        offered = jax.vmap(self._evaluate)(places)
+        if images is not None:
+            there = jax.tree.map(lambda leaf: leaf[len(leaf) - len(images.which) :], offered)
+            points = take_images(points, beta, images, there)
+        if not can_sample:
+            return Offered(points, None, nothing, nothing, None, len(places))
+        fresh = jax.tree.map(lambda leaf: leaf[:num_particles], offered)
+        points, rate, delta = refresh(key_refresh, fresh, points, beta)
+        return Offered(points, None, rate, log_masses(rows.path, delta), None, len(places))
 
 
 def _places(
