@@ -15,12 +15,14 @@ from jax.sharding import SingleDeviceSharding
 from jax.stages import Lowered
 
 from pseudo_extended.compiler_options import loop_options, quick_options, single_threaded_options
-from pseudo_extended.kept_programs import compiled_or_kept
+from pseudo_extended.kept_programs import compiled_or_kept, kept_by_recipe
 from pseudo_extended.small_batches import in_small_batches, threads_may_wait_for_ever
 from pseudo_extended.watchdog import finished, on_own_thread, watched
 
 _compiled: OrderedDict[str, Future[Any]] = OrderedDict()
 """Those under way as well: a thread that wants one waits for that one, and for no other."""
+_recipes: OrderedDict[str, str] = OrderedDict()
+"""Names of programs, by recipe and device."""
 _compiled_lock = Lock()
 _MAX_COMPILED = 64
 _clock = local()
@@ -41,10 +43,15 @@ class Job(NamedTuple):
     four times the time. Its numbers may differ in their last digits, so that this must be a fixed property of it."""
     name: str = "a program"
     """What it does, for whoever waits for it."""
+    recipe: str | None = None
+    """A digest of all that the program is made from but the device; see `recipes`. None if it has to be traced."""
+    last: Callable[[], Any] | None = None
+    """What makes the last of the arguments, if it takes a trace to know its shape."""
 
     def lower(self) -> Lowered:
         """Traced and lowered, not yet compiled; rewritten where its kernels could wait for each other for ever."""
-        traced = self._jit(self.function).trace(*self.arguments)
+        arguments = self.arguments if self.last is None else (*self.arguments, self.last())
+        traced = self._jit(self.function).trace(*arguments)
         platform = jax.default_backend() if self.device is None else self.device.platform
         program = traced.jaxpr
         if platform == "cpu" and threads_may_wait_for_ever():
@@ -56,7 +63,7 @@ class Job(NamedTuple):
         def rewritten(*arguments: Any) -> Any:
             return jax.tree.unflatten(structure, jaxpr_as_fun(program)(*jax.tree.leaves(arguments)))
 
-        return self._jit(rewritten).lower(*self.arguments)
+        return self._jit(rewritten).lower(*arguments)
 
     def _jit(self, function: Callable[..., Any]) -> Any:
         if self.device is None:
@@ -80,13 +87,19 @@ class Program:
 def compile_once(*jobs: Job) -> list[Callable[..., Any]]:
     """The functions, compiled side by side, or from memory or disk if the very same program was compiled before.
 
-    A function is traced and lowered anew each time, and looked up by its text, data included. `jax.jit` would look it
-    up by the identity of the user's function, and then a density that reads a global, changed since, gives old answers.
+    A program is looked up by the recipe of its job; where there is none, it is traced and lowered anew each time, and
+    looked up by its text, data included. `jax.jit` would look it up by the identity of the user's function, and then a
+    density that reads a global, changed since, gives old answers.
     """
     began = time.perf_counter()
     try:
-        compiled = _compile(jobs, [job.lower() for job in jobs])
-        return [Program(program, job.name) for program, job in zip(compiled, jobs, strict=True)]
+        programs = [_known(job) for job in jobs]
+        others = [i for i, program in enumerate(programs) if program is None]
+        if others:
+            unknown = tuple(jobs[i] for i in others)
+            for i, program in zip(others, _compile(unknown, [job.lower() for job in unknown]), strict=True):
+                programs[i] = program
+        return [Program(program, job.name) for program, job in zip(programs, jobs, strict=True)]
     finally:
         _clock.seconds = seconds_compiling() + time.perf_counter() - began
 
@@ -129,13 +142,16 @@ def _compile(jobs: tuple[Job, ...], programs: list[Lowered]) -> list[Callable[..
         for name, program, job, call in zip(names, programs, jobs, calls, strict=True):
             if name not in _compiled:
                 mine.add(name)
-                if job.device is None and jax.default_backend() == "cpu":
-                    call = partial(compiled_or_kept, name, program, call)
+                if _is_kept(job):
+                    call = partial(compiled_or_kept, name, program, call, job.recipe)
                 _compiled[name] = on_own_thread(call, what)
             _compiled.move_to_end(name)
+            if job.recipe is not None:
+                _recipes[f"{job.recipe} {job.device}"] = name
         found = {name: _compiled[name] for name in names}
-        while len(_compiled) > _MAX_COMPILED:
-            _compiled.popitem(last=False)
+        for known, most in ((_compiled, _MAX_COMPILED), (_recipes, 2 * _MAX_COMPILED)):
+            while len(known) > most:
+                known.popitem(last=False)
     try:
         finished(list(found.values()), what)
     finally:
@@ -145,6 +161,32 @@ def _compile(jobs: tuple[Job, ...], programs: list[Lowered]) -> list[Callable[..
         found[name].result() if name in mine or found[name].exception() is None else call()
         for name, call in zip(names, calls, strict=True)
     ]
+
+
+def _known(job: Job) -> Any:
+    """The program of a job whose recipe is known, from memory or disk; None if it has to be traced."""
+    if job.recipe is None:
+        return None
+    recipe = f"{job.recipe} {job.device}"
+    with _compiled_lock:
+        future = _compiled.get(_recipes.get(recipe, ""))
+    if future is not None:
+        finished([future], f"compiling {job.name}")
+        return None if future.exception() is not None else future.result()
+    kept = kept_by_recipe(job.recipe) if _is_kept(job) else None
+    if kept is None:
+        return None
+    name, program = kept
+    with _compiled_lock:
+        _recipes[recipe] = name
+        if name not in _compiled:
+            _compiled[name] = Future()
+            _compiled[name].set_result(program)
+    return program
+
+
+def _is_kept(job: Job) -> bool:
+    return job.device is None and jax.default_backend() == "cpu"
 
 
 def _options(job: Job, text: str) -> dict[str, Any]:

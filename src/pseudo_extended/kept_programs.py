@@ -1,12 +1,14 @@
 """Compiled programs on disk, so that a machine compiles each of them once.
 
-An entry is machine code and is unpickled when it is read: it must come from nobody but the user. So the directory and
-every file in it belong to the user alone, links are not followed, and an entry is checksummed before anything is made
-of it. Whatever is wrong with an entry or with the directory, the program is compiled, as if nothing had been there.
+An entry is machine code, or the recipe of a program with its name, and is unpickled when it is read: it must come from
+nobody but the user. So the directory and every file in it belong to the user alone, links are not followed, and an
+entry is checksummed before anything is made of it. Whatever is wrong with an entry or with the directory, the program
+is compiled, as if nothing had been there.
 """
 
 import hashlib
 import os
+import pickle
 import platform
 import stat
 import sys
@@ -27,6 +29,7 @@ VARIABLE = "PSEUDO_EXTENDED_CACHE"
 """In the environment: a directory to use, or `off`."""
 _MAGIC = b"pseudo-extended program 1\n"
 _SUFFIX = ".program"
+_RECIPE = ".program-recipe"
 
 
 class Kept(NamedTuple):
@@ -38,12 +41,19 @@ class Kept(NamedTuple):
     num_bytes: int
 
 
-def compiled_or_kept(name: str, program: Lowered, compile_it: Callable[[], Any]) -> Any:
-    """The program from disk, or compiled and put there; `name` says everything that it depends on but this machine."""
+def compiled_or_kept(name: str, program: Lowered, compile_it: Callable[[], Any], recipe: str | None = None) -> Any:
+    """The program from disk, or compiled and put there; `name` says everything that it depends on but this machine.
+
+    A recipe, if there is one, is put beside it, so that the program is found by it as well.
+    """
     directory = private_directory()
     if directory is None:
         return compile_it()
-    path = directory / (hashlib.sha256((name + this_machine()).encode()).hexdigest() + _SUFFIX)
+    if recipe is not None:
+        with suppress(Exception):  # classes that cannot be pickled
+            note = pickle.dumps((name, _skeleton(program.in_tree), _skeleton(program.out_tree)))
+            _write(_path(directory, recipe, _RECIPE), note)
+    path = _path(directory, name, _SUFFIX)
     kept = _read(path)
     if kept is not None:
         with suppress(Exception):  # an entry that this JAX cannot read, for whatever reason
@@ -53,6 +63,29 @@ def compiled_or_kept(name: str, program: Lowered, compile_it: Callable[[], Any])
         _write(path, serialize(compiled)[0])
         _prune(directory)
     return compiled
+
+
+def kept_by_recipe(recipe: str) -> tuple[str, Any] | None:
+    """The name of a program that was made by this recipe, and the program, if both are on disk."""
+    directory = private_directory()
+    note = None if directory is None else _read(_path(directory, recipe, _RECIPE))
+    if directory is None or note is None:
+        return None
+    with suppress(Exception):
+        name, *skeletons = pickle.loads(note)
+        kept = _read(_path(directory, name, _SUFFIX))
+        if kept is not None:
+            return name, deserialize_and_load(kept, *map(jax.tree.structure, skeletons))
+    return None
+
+
+def _path(directory: Path, name: str, suffix: str) -> Path:
+    return directory / (hashlib.sha256((name + this_machine()).encode()).hexdigest() + suffix)
+
+
+def _skeleton(structure: Any) -> Any:
+    """Something of this structure that can be pickled, which structures of JAX cannot."""
+    return jax.tree.unflatten(structure, range(structure.num_leaves))
 
 
 def kept_programs() -> Kept:
@@ -131,7 +164,7 @@ def _read(path: Path) -> bytes | None:
 
 def _write(path: Path, payload: bytes) -> None:
     """All of it or nothing, whoever else writes or reads."""
-    draft = path.with_suffix(f"{_SUFFIX}.{os.getpid()}.{hashlib.sha256(os.urandom(16)).hexdigest()[:8]}")
+    draft = path.with_suffix(f"{path.suffix}.{os.getpid()}.{hashlib.sha256(os.urandom(16)).hexdigest()[:8]}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
         with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:

@@ -37,8 +37,8 @@ def entries(directory):
 def num_compiled(monkeypatch):
     compile_it, calls = kept_programs.compiled_or_kept, []
 
-    def counting(name, program, call):
-        return compile_it(name, program, lambda: calls.append(name) or call())
+    def counting(name, program, call, recipe):
+        return compile_it(name, program, lambda: calls.append(name) or call(), recipe)
 
     monkeypatch.setattr(compiled, "compiled_or_kept", counting)
     return calls

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int
 
 from pseudo_extended.compiled import Job, Program, compile_once
+from pseudo_extended.recipes import recipe
 from pseudo_extended.watchdog import on_own_thread, watched
 
 LANES = 32
@@ -46,7 +47,7 @@ class Density:
 
     def __init__(self, target: Any, *, gradient: bool):
         self.log_density: Callable[[Float[Array, " d"]], Float[Array, ""]] = target.log_target
-        self.dim, self.gradient = target.dim, gradient
+        self.target, self.dim, self.gradient = target, target.dim, gradient
         self.capacity = LANES * int(np.clip(MAX_NUMBERS // (LANES * self.dim), 1, MAX_POINTS // LANES))
         self.program: Callable[..., Any] | None = None
         self.num_evaluations = 0
@@ -55,8 +56,9 @@ class Density:
     @property
     def job(self) -> Job:
         """The job to compile as the program of the density."""
-        quick = self.dim <= QUICK_UP_TO
-        return Job(self._evaluate, (np.zeros((self.capacity, self.dim)), 0), quick=quick, name="the density")
+        quick, arguments = self.dim <= QUICK_UP_TO, (np.zeros((self.capacity, self.dim)), 0)
+        made_from = recipe(self.target, "the density", self.gradient, self.capacity)
+        return Job(self._evaluate, arguments, quick=quick, name="the density", recipe=made_from)
 
     def compile(self) -> None:
         """Compile it, if that has not been done."""

@@ -7,6 +7,7 @@ from functools import partial
 
 from pseudo_extended.compiled import seconds_compiling
 from pseudo_extended.precision import in_double_precision
+from pseudo_extended.recipes import one_run
 from pseudo_extended.results.result import Result
 from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.run.advance import Work
@@ -35,7 +36,7 @@ from pseudo_extended.stopping.abstract import AbstractStoppingRule, clauses
 def carry_out(job: Job, control: Control) -> Result:
     """Prepare, compile, run; whatever ends it, what there is is kept."""
     try:
-        with explaining_disk(job.store):
+        with explaining_disk(job.store), one_run():
             return _carry_out(job, control)
     finally:
         if job.store is not None:

@@ -5,7 +5,7 @@ capacity, in warm-up and after it. So a run compiles it once, and no draw can de
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -19,6 +19,7 @@ from pseudo_extended.compiled import Device, Job, compile_once
 from pseudo_extended.generator import mixing
 from pseudo_extended.memory import check_state
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
+from pseudo_extended.recipes import recipe
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
 
@@ -119,14 +120,21 @@ def build_programs_on(
     numbers = np.arange(method.width) if axis else np.asarray(0)
     key = jax.random.key(0, impl="threefry2x32")
     chunk = chunk_input(key, 0, 0, capacity, None)
-    chain = jax.eval_shape(start, arrays, key, numbers, x)
-    check_state(chain)
+
+    @cache
+    def chain() -> Chain:
+        chain = jax.eval_shape(start, arrays, key, numbers, x)
+        check_state(chain)
+        return chain
+
+    made_from = recipe(target, method, capacity, thin, x.shape, x.dtype.str)
+    first, rest = (None if made_from is None else f"{made_from} {part}" for part in ("start", "advance"))
     jobs = [
         job
         for device in devices
         for job in (
-            Job(start, (arrays, key, numbers, x), device, quick=True, name="the start of a chain"),
-            Job(advance, (arrays, chunk, numbers, chain), device, name="warm-up and draws"),
+            Job(start, (arrays, key, numbers, x), device, quick=True, name="the start of a chain", recipe=first),
+            Job(advance, (arrays, chunk, numbers), device, name="warm-up and draws", recipe=rest, last=chain),
         )
     ]
     compiled = compile_once(*jobs)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 from pseudo_extended import checks
 from pseudo_extended.compiled import Job, compile_once
 from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
+from pseudo_extended.recipes import recipe
 from pseudo_extended.run.preflight import explain, explain_instrument, first_error
 from pseudo_extended.target import Target, flatten_position
 from pseudo_extended.target.bases import Base
@@ -50,9 +51,8 @@ def starting_points(
         return jax.vmap(lambda u: _is_finite(target, u, method.needs_gradient))(x), method.covers(target, x)
 
     places = np.zeros((num_chains, num_particles, target.dim))
-    [checked] = compile_once(
-        Job(jax.vmap(check, in_axes=(None, 0)), (arrays, places), quick=True, name="starting points")
-    )
+    check_all, made_from = jax.vmap(check, in_axes=(None, 0)), recipe(target, method, "starting points", places.shape)
+    [checked] = compile_once(Job(check_all, (arrays, places), quick=True, name="starting points", recipe=made_from))
 
     def is_good(points: Float[np.ndarray, "some d"]) -> Bool[np.ndarray, " some"]:
         """The program takes as many points as all chains have."""
