@@ -8,7 +8,7 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
-from posteriors.posterior import Posterior
+from posteriors.posterior import Moments, Posterior
 
 
 def gaussian_process(num_points: int = 40) -> Posterior:
@@ -27,7 +27,28 @@ def gaussian_process(num_points: int = 40) -> Posterior:
         log_prior = -0.5 * jnp.sum(((x - jnp.array([0.0, 0.0, -1.0])) / jnp.array([1.0, 1.0, 1.0])) ** 2)
         return log_prior - 0.5 * jnp.sum(whitened**2) - jnp.sum(jnp.log(jnp.diagonal(factor)))
 
-    return Posterior(log_density, np.zeros(3))
+    return Posterior(log_density, np.zeros(3), moments=_moments_of_process(squared, outcome))
+
+
+def _moments_of_process(squared: np.ndarray, outcome: np.ndarray) -> Moments:
+    """By quadrature on a grid: for each length, the covariance has one set of eigenvectors."""
+    amplitudes, noises = np.linspace(-1.5, 3.5, 72)[:, None], np.linspace(-2.3, 0.0, 62)
+    parts = []
+    for length in np.linspace(-1.0, 2.5, 71):
+        values, vectors = np.linalg.eigh(np.exp(-0.5 * squared / np.exp(2 * length)))
+        variance = np.exp(2 * amplitudes)[..., None] * values + np.exp(2 * noises)[:, None] + 1e-8
+        log_prior = -0.5 * (amplitudes**2 + length**2 + (noises + 1) ** 2)
+        log_mass = log_prior - 0.5 * np.sum((vectors.T @ outcome) ** 2 / variance + np.log(variance), axis=-1)
+        parts.append((length, log_mass))
+    highest = max(np.max(log_mass) for _, log_mass in parts)
+    total, mean, square = 0.0, np.zeros(3), np.zeros(3)
+    for length, log_mass in parts:
+        weight = np.exp(log_mass - highest)
+        total += np.sum(weight)
+        for power, sums in ((1, mean), (2, square)):
+            each = amplitudes**power, np.full((1, 1), length**power), noises**power
+            sums += [np.sum(weight * one) for one in each]
+    return Moments.exact(mean / total, square / total)
 
 
 def lotka_volterra(num_years: int = 20, steps_a_year: int = 10) -> Posterior:

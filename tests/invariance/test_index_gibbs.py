@@ -174,7 +174,7 @@ def prepared(case: Case, kernel, target_kernel=None) -> AdaptivePseudoExtended:
             # Moves of all cost about twelve evaluations: a step has them with probability 0.4, and 1.2 of the target.
             moves = TargetMoves(target_kernel, 0.75, 0.4)
             more = {"target_moves": moves, "shared_metric": jnp.array([[0.7]])}
-            own = TargetParameters(jnp.log(0.8), jnp.array([[0.6]]), jnp.array(12.0), jnp.array(0.3))
+            own = TargetParameters(jnp.log(0.8), jnp.array([[0.6]]), jnp.array(12.0), jnp.array(0.5))
         parameters = AdaptiveParameters(path, log_step, (1.5 - knots)[:, None], own)
     return AdaptivePseudoExtended(
         NUM_PARTICLES, kernel, case.instrument, learned_base=learned, parameters=parameters, **more
@@ -345,14 +345,13 @@ def target_moves_as_often_as_it_pays(monkeypatch):
     monkeypatch.setattr(TargetMoves, "move", move)
 
 
-def careful_moves_by_place(monkeypatch):
-    """Small steps where they are wanted, and not by chance."""
-    original = target_moves.move_point
+def careful_moves_at_another_temperature(monkeypatch):
+    original = target_moves.move_with_delay
 
-    def move_point(key, kernel, target, point, beta, step_size, *rest):
-        return original(key, kernel, target, point, beta, jnp.where(point.position[0] > 2.0, 1.6, 0.2), *rest)
+    def move(key, target, beta, *rest):
+        return original(key, target, 0.4 * beta, *rest)
 
-    patched(monkeypatch, target_moves, "move_point", move_point)
+    patched(monkeypatch, target_moves, "move_with_delay", move)
 
 
 def target_moves_in_a_metric_by_place(monkeypatch):
@@ -402,7 +401,7 @@ TARGET_BUGS = [
     target_moves_of_another_pseudo_sample,
     target_moves_as_often_as_it_pays,
     target_moves_in_a_metric_by_place,
-    careful_moves_by_place,
+    careful_moves_at_another_temperature,
 ]
 LEAPFROG_BUGS = [half_a_kick_forgotten, jitter_by_place]
 BUGS = [

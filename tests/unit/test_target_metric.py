@@ -10,7 +10,7 @@ from pseudo_extended.kernels.metric import LowRank, times, transpose_times
 from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive import choices
 from pseudo_extended.methods.adaptive.choices import share_of_target
-from pseudo_extended.methods.adaptive.target_moves import TargetMoves, TargetParameters
+from pseudo_extended.methods.adaptive.target_moves import LEAST_CAREFUL, TargetMoves, TargetParameters
 from pseudo_extended.precision import double_precision
 from pseudo_extended.warmup import Stage
 from pseudo_extended.warmup.fisher import MAX_KEPT, add_draw, empty_window, learned, low_rank
@@ -116,22 +116,22 @@ class TestCarefulMoves:
         parameters = TargetParameters(jnp.log(0.5), jnp.eye(3), jnp.asarray(8.0), jnp.zeros(()))
         stage = Stage(*(jnp.asarray(part) for part in (True, False, False, False)))
 
-        def once(key, carry):
+        def once(i, carry):
             point, parameters, adaptation = carry
-            point, info = moves.move(key, target, point, parameters, jnp.asarray(1))
-            return point, *moves.adapt(parameters, adaptation, stage, point, info)
+            point, info = moves.move(keys[i], target, point, parameters, jnp.asarray(1))
+            return point, *moves.adapt(parameters, adaptation, stage, point, info, i.astype(float))
 
         evaluate = evaluator(target.with_base(pe.Normal(0.0, 3.0)), gradient=True)
         carry = evaluate(jnp.zeros(3)), parameters, moves.start(parameters, 3)
         keys = jax.random.split(jax.random.key(0), 300)
-        _, parameters, _ = jax.jit(lambda: jax.lax.fori_loop(0, 300, lambda i, c: once(keys[i], c), carry))()
+        _, parameters, _ = jax.jit(lambda: jax.lax.fori_loop(0, 300, once, carry))()
         return float(parameters.careful)
 
-    def test_none_on_a_normal(self):
-        assert self.after_moves_on(lambda x: -0.5 * jnp.sum(x**2)) == 0
+    def test_few_on_a_normal(self):
+        assert self.after_moves_on(lambda x: -0.5 * jnp.sum(x**2)) < 1.5 * LEAST_CAREFUL
 
-    def test_some_in_a_funnel(self):
-        assert self.after_moves_on(funnel) > 0.05
+    def test_many_in_a_funnel(self):
+        assert self.after_moves_on(funnel) > 3 * LEAST_CAREFUL
 
 
 def funnel(x):
@@ -143,7 +143,10 @@ class TestARun:
         run = pe.sample(funnel, np.zeros(7), seed=0, chains=2, draws=500, progress=False)
         assert any("50% of all evaluations" in note for note in run.notes), run.notes
         assert run.evaluations is not None
-        of_all = 500 * 2 * 3 * run.weights.shape[2]
+        # Where not all were moved, the account has the rates of the step before.
+        rates = run.statistics["move_acceptance"]
+        moved = 1 + np.sum(np.any(rates[:, 1:] != rates[:, :-1], axis=2), axis=1)
+        of_all = 3 * run.weights.shape[2] * np.sum(moved)
         assert 0.35 < 1 - of_all / run.evaluations.draws < 0.65
 
     def test_a_path_that_nobody_travels_is_left_to_nuts(self, monkeypatch):

@@ -101,6 +101,8 @@ class Annealer:
         self.kernel, self.preparation, self.target, self.x = kernel, preparation, target, np.asarray(x)
         self.density = Density(target, gradient=kernel.uses_gradient) if density is None else density
         self.whitening = Whitening.nothing(target.dim) if preparation.whitens else None
+        self.far = np.inf
+        """The length of a path from which nothing but starting points is wanted."""
 
     def __call__(
         self,
@@ -124,6 +126,7 @@ class Annealer:
             num=self.kernel.num_moves_to_settle,
             num_first=NUM_FIRST_MOVES if start.can_sample else NUM_FIRST_MOVES_FROM_STARTS,
             target_acceptance=float(self.kernel.target_acceptance[0]),
+            far=self.far,
         )
         run = partial(
             anneal,

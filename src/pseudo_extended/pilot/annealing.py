@@ -65,6 +65,8 @@ class Moves(NamedTuple):
     num_first: int
     """At the first level, where the step size is not known."""
     target_acceptance: float
+    far: float = np.inf
+    """The length of a path from which the points are only wanted as starts: beyond it they move once a level."""
 
 
 def anneal(
@@ -103,7 +105,8 @@ def anneal(
             length += np.sqrt(-np.log(kept)) + 0.05 * step
             log_z = log_z + logsumexp(by_island, axis=1) - np.log(by_island.shape[1])
         scale = metric(population, beta, metrics)
-        for _ in range(moves.num if levels else moves.num_first):
+        num_moves = moves.num if length <= moves.far else 1
+        for _ in range(num_moves if levels else moves.num_first):
             population, rate, evaluations = moves.one(rng, population, beta, float(np.exp(log_step)), scale, shared)
             log_step += 1.5 * (rate - moves.target_acceptance)
             num_evaluations += evaluations

@@ -17,6 +17,10 @@ SETTLED = 2.5
 """A path so short, from a base at all modes that were found, needs no rival."""
 HOLLOW = 10.0
 """A log mass so far from Laplace's says that the modes are not where the mass is; more in many dimensions."""
+AGREED = 0.5
+"""An error of log Z, by the spread of the islands, of a pass that has found the mass."""
+HOPELESS_PATH = 10.0
+"""In many dimensions pseudo-samples do not travel so long a path to a single mode, and no fit makes it short."""
 MISSED = 5.0
 """The length of path that a unit of log Z is worth: missing a tenth of the mass is as bad as half a unit more to go."""
 
@@ -49,6 +53,13 @@ def is_hollow(pilot: Pilot, modes: Modes) -> bool:
     """
     room = HOLLOW * (1 + modes.x.shape[1] / 100) + 2 * pilot.error
     return abs(pilot.log_z - float(np.logaddexp.reduce(modes.log_mass))) > room
+
+
+def is_reached(pilot: Pilot) -> bool:
+    """Whether a pass has found the mass of the target wherever it is: its islands agree, on a path of fair length."""
+    annealed = pilot.annealed
+    whole = bool(annealed.finished) and float(annealed.covered) == 1
+    return whole and pilot.length <= HOPELESS_PATH and pilot.error <= AGREED
 
 
 def is_settled(pilot: Pilot) -> bool:

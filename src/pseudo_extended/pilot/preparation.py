@@ -136,6 +136,8 @@ class _Learning:
         if self.modes.is_empty:
             self.notes.append("no ascent ended at a mode.")
         self.round = self._around_starts() if self.modes.is_empty else broad_base(self.modes)
+        if self._may_be_left_to_nuts():
+            self.annealer.far = choice.HOPELESS_PATH
         from_modes = [kind() for kind in FROM_MODES]
         self._try(from_modes)
         self._look_for_mass_elsewhere()
@@ -200,16 +202,27 @@ class _Learning:
 
         It would where there is one mode in many dimensions.
         """
-        is_alone = not self.preparation.dense and len(self.modes.x) == 1
-        return not self.hollow and any(is_alone or choice.is_settled(pilot) for pilot in self.tried)
+        return not self.hollow and any(self._is_alone() or choice.is_settled(pilot) for pilot in self.tried)
+
+    def _is_alone(self) -> bool:
+        """Whether there is one mode, in many dimensions."""
+        return not self.preparation.dense and len(self.modes.x) == 1
+
+    def _may_be_left_to_nuts(self) -> bool:
+        """Whether nothing but starts for NUTS comes of the first pass if its path is too long to be travelled."""
+        is_last = self.modes.is_empty or (self._is_alone() and self.target.dim > MANY_DIMENSIONS)
+        return is_last and not self.preparation.dense and not has_prior(self.target)
 
     def _look_for_mass_elsewhere(self) -> None:
         """See whether the modes that were found hold the target's mass; if not, nothing is made of them from here.
 
-        In very many dimensions another pass would be dear, and what a single mode does not hold is left to NUTS.
+        In very many dimensions another pass would be dear, and what a single mode does not hold is left to NUTS. Where
+        the islands of the first pass from a single mode agree about the mass, it has been found, far as it may be.
         """
         modes = self.modes
         if not self.tried or self.target.dim > MANY_DIMENSIONS or not choice.is_hollow(self.tried[0], modes):
+            return
+        if self._is_alone() and choice.is_reached(self.tried[0]):
             return
         self.notes.append("the mass is not at the modes that were found, as in a funnel.")
         self.hollow, self.round = True, self._around_starts()

@@ -3,6 +3,7 @@
 import numpy as np
 
 from pseudo_extended.kernels import HMC
+from pseudo_extended.pilot.choice import HOPELESS_PATH
 
 MAX_CELLS = 16
 """The number of cells of a path that nothing is known of, or that is long."""
@@ -12,10 +13,8 @@ LONG_PATH = 2.5
 """Beyond it the pseudo-sample that carries the target does most of the work, and short moves are not enough."""
 FEW_DIMENSIONS = 16
 """Up to which a dense metric costs next to nothing."""
-HOPELESS_PATH = 10.0
-"""In many dimensions pseudo-samples do not travel so long a path within a run."""
 LEAST_OF_ALL = 0.25
-"""In many dimensions a step has the moves of all with this probability at least, where the target makes its own."""
+"""A step has the moves of all with this probability at least, where the target's own have most of the evaluations."""
 
 
 def kernel_for(dim: int | None) -> HMC:
@@ -74,6 +73,18 @@ def share_of_target(length: float, first_length: float, dim: int, *, has_many_mo
     if length <= LONG_PATH:
         return 0.25
     return 2 / 3 if has_many_modes else 0.8
+
+
+def least_of_all(share: float, dim: int) -> float:
+    """The probability of the moves of all in a step, at least, if the target's own have this share of evaluations.
+
+    Only the last point of a step is kept, so where the target is to make several moves for each of the others, a step
+    has one of them and not always the others. Where the others do the work, or the odds are even, they move always.
+
+    >>> least_of_all(0.25, 10), least_of_all(0.5, 10), least_of_all(0.25, 100)
+    (1.0, 0.25, 0.25)
+    """
+    return 1.0 if share <= 0.25 and dim <= FEW_DIMENSIONS else LEAST_OF_ALL
 
 
 def is_left_to_nuts(length: float, dim: int, *, has_many_modes: bool) -> bool:

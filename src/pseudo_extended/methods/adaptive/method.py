@@ -32,9 +32,9 @@ from pseudo_extended.methods.abstract import (
 )
 from pseudo_extended.methods.adaptive.choices import (
     FEW_DIMENSIONS,
-    LEAST_OF_ALL,
     is_left_to_nuts,
     kernel_for,
+    least_of_all,
     particles_for,
     share_of_target,
     warmup_for,
@@ -248,7 +248,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         target_moves = None
         share = share_of_target(length, prepared.first_length, target.dim, has_many_modes=prepared.has_many_modes)
         if self.chooses_kernel and share:
-            target_moves = TargetMoves(NUTS(), share, 1.0 if target.dim <= FEW_DIMENSIONS else LEAST_OF_ALL)
+            target_moves = TargetMoves(NUTS(), share, least_of_all(share, target.dim))
             own = first_parameters(parameters.scale[-1], shared_metric, prepared.target_scale())
             parameters = parameters._replace(target=own)
             notes = (*notes, f"the target's pseudo-sample makes moves of NUTS, with {share:.0%} of all evaluations.")
@@ -318,7 +318,9 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         chain = self._adapt_path(chain._replace(adaptation=both.path), stage, info)
         assert info.target_move is not None
         carrier = jax.tree.map(lambda leaf: leaf[chain.state.carrier], chain.state.points)
-        own, of_target = self.target_moves.adapt(chain.parameters.target, both.target, stage, carrier, info.target_move)
+        own, of_target = self.target_moves.adapt(
+            chain.parameters.target, both.target, stage, carrier, info.target_move, both.path.num_updates
+        )
         return Chain(chain.state, chain.parameters._replace(target=own), BothAdaptations(chain.adaptation, of_target))
 
     def _adapt_path(self, chain: Chain, stage: Stage, info: AdaptiveInfo) -> Chain:

@@ -5,8 +5,9 @@ NUTS does badly. So the two share the evaluations: each step makes either part w
 its share of them, whatever a trajectory costs, and both are frozen when the draws begin.
 
 In the neck of a funnel and on a thin ridge every trajectory of the usual step fails, so that they are never entered,
-and nothing in the draws shows it. Where moves fail in warm-up, some of those to come are careful, of much smaller
-steps; which ones is drawn by a probability that does not depend on the place.
+and nothing in the draws shows it. So some moves are careful, by HMC that tries again with much smaller steps where the
+usual ones fail; which ones is drawn by a probability that does not depend on the place, and is the higher the more
+moves have failed in warm-up.
 """
 
 from typing import NamedTuple
@@ -17,7 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, Key
 
-from pseudo_extended.kernels import AbstractKernel, TemperedPoint
+from pseudo_extended.kernels import AbstractKernel, KernelInfo, Metric, TemperedPoint
+from pseudo_extended.kernels.delayed import FAILED, move_with_delay
 from pseudo_extended.kernels.metric import Factor, SharedFactor
 from pseudo_extended.target import Target
 from pseudo_extended.tempering.moves import move_point
@@ -36,16 +38,15 @@ SLOWLY = 0.02
 """The weight of the last step in the average of what a move costs, at least: trajectories change with the metric."""
 FIRST_COST = 32.0
 """Evaluations of a move, before there were any."""
-CAREFUL = 8.0
-"""How much smaller the steps of a careful move are."""
-FAILED = 0.2
-"""An acceptance rate below which a move has failed: for the usual step in a normal it is next to never."""
-FEW_FAILURES = 0.005
+FEW_FAILURES = 0.01
 """As there may be anywhere while the step size is tuned."""
-PER_FAILURE = 5.0
+PER_FAILURE = 10.0
 """The probability of careful moves, for that of more failures."""
-MOST_CAREFUL = 0.2
-"""That probability, at most: such a move is as dear as eight others."""
+LEAST_CAREFUL, MOST_CAREFUL = 0.1, 0.5
+"""That probability, at least, as warm-up may not have come to where it is needed, and at most."""
+LENGTH = 0.5
+"""Steps of a careful trajectory, for one evaluation of an average move: a tree is about twice as long as it must be."""
+FEWEST_STEPS, MOST_STEPS = 2, 64
 
 
 def first_log_step(dim: int) -> float:
@@ -72,7 +73,7 @@ class TargetAdaptation(NamedTuple):
     """Of the step size in the present metric."""
     average_log_step: Float[Array, ""]
     failures: Float[Array, ""]
-    """The share of moves of the usual step that have failed."""
+    """The share of moves that have failed, of those that were not careful."""
 
 
 class TargetInfo(NamedTuple):
@@ -125,13 +126,21 @@ class TargetMoves(eqx.Module):
     ) -> tuple[TemperedPoint, TargetInfo]:
         """Make so many moves."""
         one, unit, step_size = jnp.ones(()), jnp.ones_like(point.position), jnp.exp(parameters.log_step)
+        length = jnp.clip(jnp.round(LENGTH * parameters.cost), FEWEST_STEPS, MOST_STEPS).astype(int)
+
+        def usually(key: Key[Array, ""], point: TemperedPoint) -> tuple[TemperedPoint, KernelInfo]:
+            return move_point(key, self.kernel, target, point, one, step_size, unit, parameters.factor)
+
+        def carefully(key: Key[Array, ""], point: TemperedPoint) -> tuple[TemperedPoint, KernelInfo]:
+            metric = Metric.from_factor(unit, parameters.factor)
+            moved, info = move_with_delay(key, target, one, point, step_size, metric, length)
+            return moved, info._replace(acceptance_rate=info.acceptance_rate[0])
 
         def again(i: Array, carry: tuple[TemperedPoint, TargetInfo]) -> tuple[TemperedPoint, TargetInfo]:
             point, before = carry
             key_which, key_move = jax.random.split(jax.random.fold_in(key, i))
             usual = jax.random.uniform(key_which, dtype=float) >= parameters.careful
-            size = jnp.where(usual, step_size, step_size / CAREFUL)
-            point, info = move_point(key_move, self.kernel, target, point, one, size, unit, parameters.factor)
+            point, info = jax.lax.cond(usual, usually, carefully, key_move, point)
             rate, num_usual = info.acceptance_rate, before.num_usual + usual
             mean = before.acceptance_rate
             return point, TargetInfo(
@@ -153,8 +162,12 @@ class TargetMoves(eqx.Module):
         stage: Stage,
         carrier: TemperedPoint,
         info: TargetInfo,
+        num_iterations: Float[Array, ""],
     ) -> tuple[TargetParameters, TargetAdaptation]:
-        """The step size towards the kernel's acceptance rate; the metric from the draws of each window."""
+        """The step size towards the kernel's acceptance rate; the metric from the draws of each window.
+
+        `num_iterations` of warm-up have gone before.
+        """
         counts = (info.num_usual > 0) & stage.tunes_step
         num_updates = adaptation.num_updates + counts
         forget = jnp.minimum(2 / (num_updates + 1), 1.0)
@@ -165,8 +178,10 @@ class TargetMoves(eqx.Module):
         each = info.num_evaluations / jnp.maximum(info.num_moves, 1)
         cost = parameters.cost + jnp.where(counts, jnp.maximum(forget, SLOWLY), 0.0) * (each - parameters.cost)
         failed = info.num_failed / jnp.maximum(info.num_usual, 1)
-        failures = adaptation.failures + jnp.where(counts, forget, 0.0) * (failed - adaptation.failures)
-        careful = jnp.clip(PER_FAILURE * (failures - FEW_FAILURES), 0.0, MOST_CAREFUL)
+        # Over all of warm-up: a chain that is far from the neck when the metric is renewed need not forget it.
+        of_all = jnp.where(counts, 2 / (num_iterations + 2), 0.0)
+        failures = adaptation.failures + of_all * (failed - adaptation.failures)
+        careful = jnp.clip(LEAST_CAREFUL + PER_FAILURE * (failures - FEW_FAILURES), LEAST_CAREFUL, MOST_CAREFUL)
         score = carrier.grad_target
         assert score is not None  # or there would be no NUTS
         window = add_draw(adaptation.window, carrier.position, score, jnp.asarray(stage.learns_metric))
@@ -176,7 +191,7 @@ class TargetMoves(eqx.Module):
             factor = learned(window, parameters.factor)
             new = TargetParameters(jnp.asarray(first_log_step(carrier.position.shape[0])), factor, cost, careful)
             empty = window._replace(number=0 * window.number)
-            return new, TargetAdaptation(empty, 0 * num_updates, new.log_step, 0 * failures)
+            return new, TargetAdaptation(empty, 0 * num_updates, new.log_step, failures)
 
         def go_on() -> tuple[TargetParameters, TargetAdaptation]:
             end = jnp.where(stage.ends_warmup, average, log_step)
@@ -201,4 +216,6 @@ def first_parameters(
     else:
         factor = low_rank(jnp.asarray(scale))
     dim = scale.shape[0]
-    return TargetParameters(jnp.asarray(first_log_step(dim)), factor, jnp.asarray(FIRST_COST), jnp.zeros(()))
+    return TargetParameters(
+        jnp.asarray(first_log_step(dim)), factor, jnp.asarray(FIRST_COST), jnp.asarray(LEAST_CAREFUL)
+    )

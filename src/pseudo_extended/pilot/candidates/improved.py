@@ -12,10 +12,6 @@ SHORT_PATH = 1.0
 """A path that needs no improvement."""
 
 
-HOPELESS_PATH = 10.0
-"""A path so long to a single mode in many dimensions is not made short by a normal fitted to the points reached."""
-
-
 class HalfEach(AbstractCandidate):
     """Half of the best base and half of its rival, if the two do about as well."""
 
@@ -39,7 +35,7 @@ class Refitted(AbstractCandidate):
         """Propose fits to all that has been reached."""
         start = last = choice.choose(course.tried)
         is_alone = len(course.tried) == 1 and not course.preparation.dense
-        if is_alone and start.length > HOPELESS_PATH:
+        if is_alone and start.length > choice.HOPELESS_PATH:
             return
         for number in range(1, MAX_REFITS + 1):
             if last.base is None:
