@@ -48,7 +48,7 @@ class Tempered(AbstractInstrument):
     def check(self, target: Target, num_particles: int) -> None:
         """β = 0 needs a base; π(β) and g(β) must be finite functions of an array."""
         refuse_improper("beta_min of Tempered", self.beta_min, target)
-        beta = jnp.linspace(self.beta_min, self.beta_max, num_particles + 2)[1:-1]
+        beta = jax.device_put(np.linspace(self.beta_min, self.beta_max, num_particles + 2)[1:-1])
         for name, function in (("log_prior", self.log_prior), ("log_g", self.log_g)):
             if function is None:
                 continue

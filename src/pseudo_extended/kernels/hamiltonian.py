@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import blackjax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from blackjax.mcmc.hmc import HMCState
 from jaxtyping import Array, Bool, Float, Key
 
 from pseudo_extended import checks
@@ -153,7 +151,9 @@ class NUTS(AbstractKernel):
         self, key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters
     ) -> tuple[KernelState, KernelInfo]:
         """Draw a momentum, double the trajectory until it turns, draw a point of it."""
-        new, info = blackjax.nuts.build_kernel()(
+        from blackjax import nuts  # importing it takes as long as everything else together
+
+        new, info = nuts.build_kernel()(
             rng_key=key,
             state=_blackjax_state(state),
             logdensity_fn=log_density,
@@ -183,7 +183,9 @@ def acceptance(kernel: str, rate: Any) -> Float[np.ndarray, " 1"]:
 def _hmc_step(
     key: Key[Array, ""], log_density: LogDensity, state: KernelState, parameters: KernelParameters, num_steps: int
 ) -> tuple[KernelState, KernelInfo]:
-    new, info = blackjax.hmc.build_kernel()(
+    from blackjax import hmc  # importing it takes as long as everything else together
+
+    new, info = hmc.build_kernel()(
         rng_key=key,
         state=_blackjax_state(state),
         logdensity_fn=log_density,
@@ -199,7 +201,9 @@ def _hmc_step(
     )
 
 
-def _blackjax_state(state: Any) -> HMCState:
+def _blackjax_state(state: Any) -> Any:
+    from blackjax.mcmc.hmc import HMCState
+
     return HMCState(*state)  # the same three fields, typed as floats there
 
 

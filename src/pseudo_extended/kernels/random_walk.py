@@ -5,7 +5,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from blackjax.mcmc.proposal import static_binomial_sampling
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.kernels.abstract import (
@@ -52,6 +51,8 @@ class RandomWalk(AbstractKernel):
         position = state.position + parameters.step_size[0] * noise
         proposal = initial_state(log_density, position, gradient=state.gradient is not None)
         log_ratio: Any = proposal.log_density - state.log_density
+        from blackjax.mcmc.proposal import static_binomial_sampling
+
         new, (_, acceptance_rate, _) = static_binomial_sampling(key_accept, log_ratio, state, proposal)
         return new, KernelInfo(
             acceptance_rate=acceptance_rate[None],

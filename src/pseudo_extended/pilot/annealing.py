@@ -9,7 +9,7 @@ the path whatever its size, step sizes and metrics by temperature, and points of
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax.numpy as jnp
+import jax
 import numpy as np
 from jaxtyping import Array, Float
 from scipy.special import logsumexp, softmax
@@ -162,7 +162,7 @@ def path_from(annealed: Annealed, num_cells: int, beta_max: float = 1.0) -> Path
     nodes = even_lengths(beta, length, num_cells)
     nodes[-1] = beta_max
     log_z = np.interp(nodes, levels, log_z)
-    return Path(jnp.asarray(nodes), jnp.asarray(log_z[-1] - log_z))
+    return Path(jax.device_put(nodes), jax.device_put(log_z[-1] - log_z))
 
 
 def tuning_from(annealed: Annealed, num_knots: int, beta_max: float = 1.0) -> tuple[Float[Array, " knot"], Factor]:
@@ -181,7 +181,7 @@ def _tuning(annealed: Annealed, at: Float[np.ndarray, " knot"]) -> tuple[Float[A
     length = np.asarray(annealed.length)
     nearest = np.clip(np.searchsorted(length, at), 0, int(annealed.num_levels) - 1)
     log_step = np.interp(at, length, np.asarray(annealed.log_step))
-    return jnp.asarray(log_step), jnp.asarray(np.asarray(annealed.scale)[nearest])
+    return jax.device_put(log_step), jax.device_put(np.asarray(annealed.scale)[nearest])
 
 
 def _next_step(delta: Float[np.ndarray, " particle"], most: float) -> tuple[float, float]:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Job, compile_once
+from pseudo_extended.generator import folded
 from pseudo_extended.pilot import choice
 from pseudo_extended.pilot.annealer import Annealer, Pilot, Preparation
 from pseudo_extended.pilot.annealing import Annealed
@@ -105,8 +106,8 @@ class _Learning:
         x: Float[np.ndarray, "start d"],
         say: Callable[[str], None],
     ):
-        self.key, key_pilots = jax.random.split(key)
-        self.keys: Iterator[Key[Array, ""]] = iter(jax.random.split(key_pilots, 12))
+        self.key, key_pilots = folded(key, 0), folded(key, 1)
+        self.keys: Iterator[Key[Array, ""]] = (folded(key_pilots, i) for i in range(12))
         self.preparation, self.target, self.x, self.say = preparation, target, x, say
         self.density = Density(target, gradient=preparation.kernel.uses_gradient)
         self.annealer = Annealer(preparation, target, x, self.density)
@@ -146,7 +147,7 @@ class _Learning:
             self._require_a_path()
             self._whiten_by(broad[0])
             if not self.modes.is_empty:
-                again = search.again(jax.random.fold_in(self.key, 1), self.modes, broad[0].population)
+                again = search.again(folded(self.key, 1), self.modes, broad[0].population)
                 self.modes = self._listed(again)
                 self._try(from_modes)
         return self._finish(self._improved(choice.choose(self.tried)), search)
@@ -256,7 +257,7 @@ class _Learning:
         [weigh] = compile_once(
             Job(partial(log_ratios, self.target), (self.key,), quick=True, name="weighing the prior")
         )
-        return prior_mass(*weigh(jax.random.fold_in(self.key, 2)))
+        return prior_mass(*weigh(folded(self.key, 2)))
 
     def _finish(self, best: Pilot, search: ModeSearch | None) -> PreparedPath:
         self.notes.append(f"chosen: {best.name}.")

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Key
 from scipy.special import softmax
 
@@ -89,11 +88,11 @@ def _fit(
         values = jax.vmap(log_density)(fit.mean + jnp.exp(fit.log_scale) * noise)
         return jnp.mean(values) + jnp.sum(fit.log_scale + 0.5 * jnp.log(2 * jnp.pi) + 0.5)
 
+    import optax  # importing it takes as long as half of the library
+
     solver = optax.adam(optax.cosine_decay_schedule(LEARNING_RATE, NUM_ITERATIONS))
 
-    def ascend(
-        _: Array, carry: tuple[MeanField, optax.OptState, MeanField, Array]
-    ) -> tuple[MeanField, optax.OptState, MeanField, Array]:
+    def ascend(_: Array, carry: tuple[MeanField, Any, MeanField, Array]) -> tuple[MeanField, Any, MeanField, Array]:
         fit, state, best, best_bound = carry
         value, gradient = jax.value_and_grad(lambda fit: -bound(fit))(fit)
         better = jnp.isfinite(value) & (-value > best_bound)

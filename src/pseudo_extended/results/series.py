@@ -101,10 +101,29 @@ def _is_constant(series: Series) -> Bool[np.ndarray, "*entry"]:
 
 def _normal_scores(series: Series) -> Series:
     flat = series.reshape(-1, *series.shape[2:])
-    from scipy.stats import rankdata  # importing it takes a second
+    return ndtri((ranks(flat) - 0.375) / (len(flat) + 0.25)).reshape(series.shape)
 
-    ranks = rankdata(flat, method="average", axis=0)
-    return ndtri((ranks - 0.375) / (len(flat) + 0.25)).reshape(series.shape)
+
+def ranks(values: Float[np.ndarray, " draw *entry"]) -> Float[np.ndarray, " draw *entry"]:
+    """Ranks along the first axis from 1 on, equal values with the mean of theirs; NaN where a column has one.
+
+    As `scipy.stats.rankdata`, whose import takes half a second.
+
+    >>> ranks(np.array([3.0, 1.0, 3.0, 2.0]))
+    array([3.5, 1. , 3.5, 2. ])
+    """
+    if not len(values):
+        return values
+    order = np.argsort(values, axis=0, kind="stable")
+    ordered = np.take_along_axis(values, order, axis=0)
+    place = np.arange(len(values)).reshape(-1, *(1,) * (values.ndim - 1))
+    differs, end = ordered[1:] != ordered[:-1], np.ones((1, *values.shape[1:]), bool)
+    first = np.maximum.accumulate(np.where(np.concatenate([end, differs]), place, 0), axis=0)
+    last = np.where(np.concatenate([differs, end]), place, len(values) - 1)
+    last = np.minimum.accumulate(last[::-1], axis=0)[::-1]
+    found = np.empty(values.shape)
+    np.put_along_axis(found, order, 0.5 * (first + last) + 1, axis=0)
+    return np.where(np.any(np.isnan(values), axis=0), np.nan, found)
 
 
 def _split(series: Series) -> Float[np.ndarray, "split half *entry"]:

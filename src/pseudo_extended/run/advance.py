@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from pseudo_extended.compiled import Device
+from pseudo_extended.generator import folded, own_key
 from pseudo_extended.methods import AbstractMethod, Chain
 from pseudo_extended.precision import double_precision, in_double_precision
 from pseudo_extended.run.program import Programs, Record, build_programs_on, chunk_input
@@ -35,8 +36,8 @@ class Keys(NamedTuple):
     @staticmethod
     def of(seed: int) -> "Keys":
         """Derive all keys from the user's seed."""
-        root = jax.random.key(seed, impl="threefry2x32")
-        return Keys(*(jax.random.fold_in(root, i) for i in range(len(Keys._fields))))
+        root = own_key(seed % 2**64)
+        return Keys(*(folded(root, i) for i in range(len(Keys._fields))))
 
 
 class Segment(NamedTuple):

@@ -16,7 +16,7 @@ from jax.sharding import SingleDeviceSharding
 from jaxtyping import Array, Bool, Float, Int, Key, PyTree
 
 from pseudo_extended.compiled import Device, Job, compile_once
-from pseudo_extended.generator import mixing
+from pseudo_extended.generator import mixing, own_key
 from pseudo_extended.memory import check_state
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.recipes import recipe
@@ -118,7 +118,7 @@ def build_programs_on(
         return jax.lax.fori_loop(0, chunk.num_iterations, keep, (chain, buffers))
 
     numbers = np.arange(method.width) if axis else np.asarray(0)
-    key = jax.random.key(0, impl="threefry2x32")
+    key = own_key(0)
     chunk = chunk_input(key, 0, 0, capacity, None)
 
     @cache

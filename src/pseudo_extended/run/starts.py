@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float, Int, Key
 
 from pseudo_extended import checks
 from pseudo_extended.compiled import Job, compile_once
+from pseudo_extended.generator import folded
 from pseudo_extended.methods import AbstractMethod, AbstractPreparedMethod
 from pseudo_extended.recipes import recipe
 from pseudo_extended.run.preflight import explain, explain_instrument, first_error
@@ -61,17 +62,13 @@ def starting_points(
         good = [np.logical_and(*(np.asarray(part).ravel() for part in checked(arrays, batch))) for batch in batches]
         return np.concatenate([np.zeros(0, bool), *good])[: len(points)]
 
-    keys = [
-        jax.random.fold_in(jax.random.fold_in(key, chain), particle)
-        for chain in range(num_chains)
-        for particle in range(num_particles)
-    ]
+    keys = [folded(folded(key, chain), particle) for chain in range(num_chains) for particle in range(num_particles)]
     x = np.zeros((num_points, target.dim))
     finite = np.zeros(num_points, bool)
     todo: Int[np.ndarray, " point"] = np.arange(num_points)
     for attempt in range(starts.max_attempts):
         for i in todo:
-            x[i] = np.asarray(starts.propose(jax.random.fold_in(keys[i], attempt), int(i), attempt))
+            x[i] = np.asarray(starts.propose(folded(keys[i], attempt), int(i), attempt))
         finite, covered = (
             np.asarray(part).ravel() for part in checked(arrays, x.reshape(num_chains, num_particles, -1))
         )
@@ -102,7 +99,7 @@ def _rest_of_batch(
 def propose_starts(target: Target, init: Any, key: Key[Array, ""], num_points: int) -> Float[np.ndarray, "point d"]:
     """Points as a run would first try them, finite or not."""
     starts = _starts(target, init)
-    points = [starts.propose(jax.random.fold_in(key, i), i, 0) for i in range(num_points)]
+    points = [starts.propose(folded(key, i), i, 0) for i in range(num_points)]
     return np.stack([np.asarray(point) for point in points])
 
 
@@ -133,7 +130,8 @@ def _starts(target: Target, init: Any) -> Starts:
         def near(key: Any, i: int, attempt: int) -> Float[np.ndarray, " d"]:
             # Over-dispersed at first, then closer and closer, at last the position itself.
             width = 0.0 if attempt == attempts - 1 else 2.0**-attempt
-            return centre + width * np.asarray(jax.random.uniform(key, centre.shape, float, -1.0, 1.0))
+            rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+            return centre + width * rng.uniform(-1.0, 1.0, centre.shape)
 
         return Starts(near, attempts, "points around init, init itself among them")
 

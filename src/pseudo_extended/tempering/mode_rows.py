@@ -17,6 +17,7 @@ as with one row for all.
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, Int
 
 from pseudo_extended.tempering.path import Path, hats
@@ -28,7 +29,8 @@ FEWEST = 0.02
 
 def with_rows(path: Path, num_modes: int) -> Path:
     """The path with a row for each mode and one for the broad part, all alike."""
-    return path._replace(log_g=jnp.broadcast_to(path.log_g[:, None], (*path.log_g.shape, num_modes + 1)))
+    log_g = np.broadcast_to(np.asarray(path.log_g)[:, None], (*path.log_g.shape, num_modes + 1))
+    return path._replace(log_g=jax.device_put(log_g.copy()))
 
 
 def log_g_at(path: Path, label: Int[Array, " particle"], t: Float[Array, " particle"]) -> Float[Array, " particle"]:

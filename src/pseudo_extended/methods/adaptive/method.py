@@ -244,7 +244,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
         parameters = AdaptiveParameters(*tuned(self.temperatures, prepared.annealed))
         if self.is_free and isinstance(prepared.base, NormalMixture):
             parameters = with_rows_for(parameters, prepared.base)
-        shared_metric = None if prepared.shared_metric is None else jnp.asarray(prepared.shared_metric)
+        shared_metric = None if prepared.shared_metric is None else jax.device_put(prepared.shared_metric)
         target_moves = None
         share = share_of_target(length, prepared.first_length, target.dim, has_many_modes=prepared.has_many_modes)
         if self.chooses_kernel and share:
@@ -264,7 +264,7 @@ class AdaptivePseudoExtended(AbstractPreparedMethod):
             leaps=self.leaps,
             width=self.width if target_moves is None else 1,
             target_moves=target_moves,
-            learned_base=jax.tree.map(jnp.asarray, prepared.base),
+            learned_base=jax.tree.map(jax.device_put, prepared.base),
             shared_metric=shared_metric,
             images=None if parameters.path.has_rows else prepared.images,
             parameters=parameters,
