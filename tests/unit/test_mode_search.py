@@ -12,6 +12,7 @@ from pseudo_extended.pilot.distinct import distinct
 from pseudo_extended.pilot.mode_search import ModeSearch
 from pseudo_extended.pilot.modes import Atlas, Ends, Modes
 from pseudo_extended.pilot.proposals import Proposals
+from pseudo_extended.pilot.rugged import Expedition
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 
 from .sentences import assert_sentence
@@ -210,15 +211,15 @@ def test_what_cannot_be_listed_is_left_after_a_round_or_two():
 
 
 @pytest.mark.parametrize(("height", "is_kept"), [(120.0, True), (-20.0, False)])
-def test_what_cannot_be_listed_is_dug_once_for_what_outweighs_it(height, is_kept, monkeypatch):
-    """Two to the sixteenth modes, and a narrow one that digging finds: it counts only if it outweighs the others."""
+def test_what_cannot_be_listed_is_explored_for_what_outweighs_it(height, is_kept, monkeypatch):
+    """Two to the sixteenth modes, and a narrow one that expeditions find: it counts only if it outweighs the others."""
     there = np.full((1, 16), 4.0)
 
     def log_density(x):
         wells = jnp.sum(4 * x**2 - x**4)
         return jnp.logaddexp(wells, height - 0.5 * jnp.sum((x - 4.0) ** 2) / 0.01)
 
-    monkeypatch.setattr(ModeSearch, "_dig", lambda self, proposals, size: self._add(self._climb(there)))
+    monkeypatch.setattr(Expedition, "run", lambda self, size: self._add(self.climb(there)))
     search = search_of(log_density, 16)
     found = search.from_starts(jax.random.key(0), np.zeros((1, 16)))
     assert np.any(np.all(np.abs(found.x - 4.0) < 0.1, axis=1)) == is_kept
@@ -345,7 +346,7 @@ def test_the_budget_grows_while_modes_are_found_and_a_note_says_when_it_could_no
     def log_density(x):
         return jax.nn.logsumexp(-0.5 * jnp.sum((x - means) ** 2, axis=1) / scales**2 - 4 * jnp.log(scales))
 
-    monkeypatch.setattr("pseudo_extended.pilot.mode_search.BUDGET", 1_500)
+    monkeypatch.setattr("pseudo_extended.pilot.budget.BUDGET", 1_500)
     fixed = search_of(log_density, 4, max_evaluations=1_500)
     few = fixed.from_starts(jax.random.key(0), np.zeros((4, 4)))
     assert fixed.evaluations <= 1_500
@@ -355,7 +356,7 @@ def test_the_budget_grows_while_modes_are_found_and_a_note_says_when_it_could_no
     more = free.from_starts(jax.random.key(0), np.zeros((4, 4)))
     assert np.sum(more.is_significant) > np.sum(few.is_significant)
     assert 1_500 < free.evaluations <= 8 * 1_500
-    monkeypatch.setattr("pseudo_extended.pilot.mode_search.BUDGET", 400_000)
+    monkeypatch.setattr("pseudo_extended.pilot.budget.BUDGET", 400_000)
     settled = ModeSearch(fixed.target, gradient=True)
     settled.programs = fixed.programs
     settled.from_starts(jax.random.key(0), np.zeros((4, 4)))

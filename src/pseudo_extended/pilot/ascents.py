@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from pseudo_extended.pilot.race import Race
+
 LogDensities = Callable[
     [Float[np.ndarray, "point d"]], tuple[Float[np.ndarray, " point"], Float[np.ndarray, "point d"]]
 ]
@@ -35,7 +37,7 @@ class Ascents(NamedTuple):
 
     x: Float[np.ndarray, "start d"]
     log_density: Float[np.ndarray, " start"]
-    """-inf where the start is not in the support."""
+    """-inf where the start is not in the support, or the ascent has lost a race."""
     gradient: Float[np.ndarray, "start d"]
     promise: Float[np.ndarray, " start"]
     """The gain that the next step would promise; infinite where the start is not in the support."""
@@ -79,21 +81,31 @@ def ascend(
     max_evaluations: int = MAX_EVALUATIONS,
     *,
     differences: bool = False,
+    race: Race | None = None,
+    max_total: float = np.inf,
 ) -> Ascents:
     """Ascents from the starts, each of at most `max_evaluations` evaluations.
 
     Of one evaluation, an ascent is a look at its start. With `differences`, gradients are central differences, and
-    each costs 2 d + 1 evaluations.
+    each costs 2 d + 1 evaluations. Those that lose a race end with the density -inf.
+    `max_total` is the most for all together: then they end where they are, and those in the queue at their starts.
     """
     size, dim = starts.shape
     num_lanes = int(np.clip(MAX_NUMBERS // (2 * MEMORY * dim), 32, MAX_LANES))
     nowhere = np.full(size, -np.inf)
     out = Ascents(starts.copy(), nowhere, np.zeros((size, dim)), -nowhere, np.zeros((size, dim)), np.zeros(size, int))
     queue = np.arange(size)
-    lanes, queue = _begin(starts, queue[:num_lanes]), queue[num_lanes:]
+    lanes, queue, total = _begin(starts, queue[:num_lanes]), queue[num_lanes:], 0
     with np.errstate(all="ignore"):  # what is no number is a step that failed
         while len(lanes.x):
+            total += len(lanes.x)
+            if total > max_total:
+                _write(out, lanes)
+                break
             lanes = _advance(evaluate, lanes, max_evaluations, differences=differences)
+            if race is not None:
+                lost = ~lanes.done & race.lost(lanes.num_evaluations, lanes.x, lanes.value)
+                lanes = lanes._replace(done=lanes.done | lost, value=np.where(lost, -np.inf, lanes.value))
             if not lanes.done.any():
                 continue
             _write(out, lanes.some(lanes.done))

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Array, Float, Key
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from pseudo_extended.compiled import Job
-from pseudo_extended.messages import kinds
 from pseudo_extended.pilot.ascents import MAX_EVALUATIONS, ascend
+from pseudo_extended.pilot.budget import LEAST_ASCENT, Budget
 from pseudo_extended.pilot.density import Density
 from pseudo_extended.pilot.hidden_symmetries import FEWEST_TESTS, SHARE, HiddenSymmetries
-from pseudo_extended.pilot.modes import MAX_EDGES, Atlas, Ends, KnownMode, Modes, no_ends
+from pseudo_extended.pilot.modes import LOOKS, MAX_EDGES, Atlas, Ends, KnownMode, Modes, no_ends
 from pseudo_extended.pilot.proposals import Proposals, labelled
-from pseudo_extended.pilot.rugged import Ruggedness, is_rugged
+from pseudo_extended.pilot.race import Race
+from pseudo_extended.pilot.rugged import Expedition, Means, Units, is_rugged
 from pseudo_extended.pilot.screening import most_unexplained, scatter, unexplained
 from pseudo_extended.target import Target
 from pseudo_extended.target.labels import some_coordinates
@@ -65,20 +66,17 @@ DENSE_UP_TO = 512
 """Dimensions for which components have full covariances."""
 SCREENED_UP_TO = 50
 """Dimensions in which the density is looked at between the modes; in more, no number of points is near a narrow one."""
-BUDGET = 400_000
-"""Evaluations of the density in a search, if nothing else is said."""
-BUDGET_ON_HOST = 20_000
-"""The same for functions called in Python, which are dear."""
 RISES = 1.0
 """What an ascent gains at least that had not ended: at a wall there is nothing left to gain."""
-MOST_GROWTH = 8
-"""Times as many, if nothing is said, while the search still finds modes with mass."""
 WORTH_MORE = 0.01
 """The part of the mass that the modes of a round must hold for the budget to grow."""
-LOOKS = 8
-"""Evaluations for each dimension that a look around a place takes at most, as a rule."""
-LEAST_ASCENT = 10
-"""Evaluations below which an ascent is not worth starting."""
+LEAST_SHARE = 1e-4
+"""Of the mass, of a mode of a rugged landscape that counts; Laplace's approximation may be wrong by a factor of ten."""
+MAX_EXPEDITIONS = 12
+SAME_MASS = 0.3
+"""Two expeditions whose heaviest modes differ by less, in log mass, have found the same, or images of it."""
+USUAL_ASCENT, USUAL_IN_RACE = 150, 30
+"""Evaluations of an ascent, as a rule, on its own and in a race."""
 
 
 class ModeSearch:
@@ -93,19 +91,25 @@ class ModeSearch:
         self.target, self.dim, self.gradient = target, target.dim, gradient
         self.dense = target.dim <= DENSE_UP_TO
         self.density = Density(target, gradient=gradient) if density is None else density
-        self.evaluations = 0
-        """Of the density so far; with its gradient it is one, and a gradient by differences 2 d."""
-        self.max_evaluations = max_evaluations or (BUDGET_ON_HOST if target.host_functions else BUDGET)
-        self._most = self.max_evaluations * (1 if max_evaluations else MOST_GROWTH)
-        self.notes: list[str] = []
-        """Sentences on what was not done."""
-        self.cost = 1 if gradient else 2 * target.dim + 1
+        cost = 1 if gradient else 2 * target.dim + 1
+        self.budget = Budget(cost=cost, max_evaluations=max_evaluations, on_host=bool(target.host_functions))
         self.first = FIRST_ASCENTS if gradient else FIRST_ASCENTS // 2
         self.gave_up = False
         """Since the modes cannot be listed."""
-        self.ruggedness = Ruggedness(self.dim)
+        self.explored = False
+        """Whether expeditions have agreed on the heaviest mode of a rugged landscape, or have been given up."""
         self.hidden: HiddenSymmetries | None = None
         self.atlas = Atlas(self._look, self.dim, dense=self.dense, max_modes=2 * MAX_MODES)
+
+    @property
+    def evaluations(self) -> int:
+        """Evaluations of the density so far; with its gradient it is one, and a gradient by differences 2 d."""
+        return self.budget.evaluations
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on what was not done."""
+        return self.budget.notes
 
     @property
     def jobs(self) -> list[Job]:
@@ -133,7 +137,7 @@ class ModeSearch:
         self._rounds(proposals, self.first)
         if not self.atlas.known and not self._climbs_on():
             self.atlas.add_edge()
-        return self.atlas.modes()
+        return self._found()
 
     def again(self, key: Key[Array, ""], modes: Modes, points: Float[np.ndarray, "point d"]) -> Modes:
         """More ascents, from points of the target as a pilot sees it that the modes do not explain."""
@@ -142,8 +146,8 @@ class ModeSearch:
         proposals = Proposals(key, self.target, points, None)
         some = proposals.some_of(points, self.first // 2)
         found = self.atlas.modes()
-        if self.dense and self._affordable(1) and not found.is_empty and not self._cannot_be_listed():
-            looked = points[: self._affordable(len(points), 1)]
+        if self.dense and self.budget.affordable(1) and not found.is_empty and not self._cannot_be_listed():
+            looked = points[: self.budget.affordable(len(points), 1)]
             excess = unexplained(found, looked, self._heights(looked))
             best = looked[np.argsort(-excess)[: self.first // 2]]
             some = np.concatenate([best, some[: self.first // 4]])
@@ -152,7 +156,12 @@ class ModeSearch:
         self._complete()
         if self._speaks_for_more(before):
             self._rounds(proposals, 2 * self.first)
-        return self.atlas.modes()
+        return self._found()
+
+    def _found(self) -> Modes:
+        """All modes, but of a rugged landscape only those that count: the aliases would crowd out the truth."""
+        found = self.atlas.modes()
+        return found.heavier_than(LEAST_SHARE) if self.explored and not self.gave_up else found
 
     def symmetries(self) -> Images | None:
         """Maps that seem to leave the density as it is; None if no guess agrees with it around the modes."""
@@ -169,14 +178,14 @@ class ModeSearch:
         """
         highest = self.atlas.unfinished.take(slice(MAX_EDGES))
         for x, value, curvature in zip(highest.x, highest.log_density, highest.curvature, strict=True):
-            if not self._affordable(MAX_EVALUATIONS):
+            if not self.budget.affordable(MAX_EVALUATIONS):
                 return False
             width = 1 / np.sqrt(np.where(curvature > 0, curvature, 1.0))
             climb = partial(
                 ascend, partial(self._scaled, x, width), np.zeros((1, self.dim)), differences=not self.gradient
             )
             further = self.density.watched(climb, "looking for modes")
-            self.evaluations += self.cost * int(further.num_evaluations[0])
+            self.budget.evaluations += self.budget.cost * int(further.num_evaluations[0])
             if further.log_density[0] > value + RISES:
                 return True
         return False
@@ -193,17 +202,19 @@ class ModeSearch:
         num_screened = min(NUM_SCREENED, 4 ** (self.dim + 3)) if self.dim <= SCREENED_UP_TO else 0
         quiet, factor, found = 0, self._unevenness(), 1.0
         for _ in range(MAX_ROUNDS):
-            if (self._cannot_be_listed() and not self._dig_out(proposals, size)) or self._is_spent(found > WORTH_MORE):
+            if (self._cannot_be_listed() and not self._dig_out(proposals, size)) or self.budget.is_spent(
+                still_finds=found > WORTH_MORE
+            ):
                 break
             before, known = self._significant(), self.atlas.significant()
             near, elsewhere = self._propose(proposals, size, 0 if quiet else factor * num_screened)
             self._add(self._climb(near))
             in_between = self._significant()
             self._add(self._climb(elsewhere))
-            if is_rugged(self.atlas.modes()) and self.atlas.known:
-                self._dig(proposals, size)
+            if not self.explored and is_rugged(self.atlas.modes()) and self.atlas.known:
+                self._explore(proposals, self.first)
             self._complete()
-            was_cut_short = self._is_short()
+            was_cut_short = self.budget.is_short
             found = max(self._mass_of_new(known), found if was_cut_short else 0.0)
             if was_cut_short:  # such a round says little
                 continue
@@ -218,7 +229,7 @@ class ModeSearch:
             size = min(2 * size, NUM_ASCENTS)
         else:
             if found > WORTH_MORE:
-                self._note_budget(unsettled=True)
+                self.budget.note(unsettled=True)
 
     def _complete(self) -> None:
         """Add the images of modes under symmetries that the density turns out to have."""
@@ -233,26 +244,56 @@ class ModeSearch:
 
     def _num_tests(self) -> int:
         """How many guesses may be compared with the density now."""
-        return self._affordable(max(FEWEST_TESTS, self.evaluations // SHARE), 1)
+        return self.budget.affordable(max(FEWEST_TESTS, self.evaluations // SHARE), 1)
 
-    def _dig(self, proposals: Proposals, size: int) -> None:
-        """Recombine good places, and scan the best ones along each coordinate."""
-        starts = self.ruggedness.recombined(proposals, self.atlas, self._heights, self._affordable(size))
-        self._add(self._climb(starts))
-        for ends in self.ruggedness.scan(proposals, self.atlas, self._climb, 2 * size):
-            self._add(ends)
+    def _explore(self, proposals: Proposals, size: int, *, until: float = -np.inf) -> None:
+        """Independent expeditions, each larger than the last, until two have found the same heaviest mode.
+
+        If the first finds nothing that outweighs `until`, there are no more.
+        """
+        self.explored = True
+        means = Means(self._climb_in_units, self._heights, self.budget.affordable)
+        tops: list[float] = []
+        for number in range(MAX_EXPEDITIONS):
+            atlas = self.atlas.copy() if number == 0 else self.atlas.empty()
+            expedition = Expedition(proposals.alike(number), atlas, means)
+            if number:
+                expedition.scatter(size)
+            expedition.run(size)
+            self.atlas.merge(atlas)
+            tops.append(expedition.best)
+            if tops[0] < until + np.log(OUTWEIGHS):
+                return
+            self._complete()
+            if np.sum(np.array(tops) > max(tops) - SAME_MASS) > 1:
+                return
+            if not self.budget.make_room(LEAST_ASCENT):
+                break
+            size = min(2 * size, NUM_ASCENTS) if number else size
+        self.budget.note(unsettled=True)
 
     def _dig_out(self, proposals: Proposals, size: int) -> bool:
-        """Dig once where the modes cannot be listed: whether they are only foothills of one that outweighs them all.
+        """Explore where the modes cannot be listed: they may be only foothills of one that outweighs them all.
 
         As the aliases of two periods are, each of which fits a part of the data.
         """
-        before, mass = self.atlas.copy(), logsumexp(self.atlas.modes().log_mass)
-        self._dig(proposals, size)
+        before, mass = self.atlas.copy(), float(np.logaddexp.reduce(self.atlas.modes().log_mass))
+        if self.explored:
+            return False
+        self._explore(proposals, size, until=mass)
         self.gave_up = float(np.max(self.atlas.modes().log_mass)) < mass + np.log(OUTWEIGHS)
         if self.gave_up:  # recombinations of modes end in modes again, and would hide how many there are
             self.atlas = before
         return not self.gave_up
+
+    def _climb_in_units(
+        self, starts: Float[np.ndarray, "start d"], units: Units | None = None, race: Race | None = None
+    ) -> Ends:
+        """Ascents of an expedition, as many as the budget allows."""
+        usual = USUAL_ASCENT if race is None else USUAL_IN_RACE
+        self.budget.make_room(usual * len(starts))
+        starts = starts[: self.budget.affordable(usual * len(starts)) // usual]
+        return self._run(starts, MAX_EVALUATIONS, units, race, self.budget.affordable(MAX_EVALUATIONS * len(starts)))
 
     def _propose(
         self, proposals: Proposals, size: int, num_screened: int
@@ -263,7 +304,7 @@ class ModeSearch:
         """
         found = self.atlas.modes()
         near = proposals.near(found.x, size // 2)
-        num_screened = self._affordable(num_screened, 1)
+        num_screened = self.budget.affordable(num_screened, 1)
         if found.is_empty:
             return near, near[:0]
         if not num_screened:
@@ -303,7 +344,7 @@ class ModeSearch:
             return True
         share = np.exp(found.log_mass - found.log_mass.max())
         lucky = (share > HEAVY) & (found.num_hits < ENOUGH_HITS)
-        return self._new_since(before) or bool(lucky.any()) or found.unseen > FEW_UNSEEN or is_rugged(found)
+        return self._new_since(before) or bool(lucky.any()) or found.unseen > FEW_UNSEEN
 
     def _cannot_be_listed(self) -> bool:
         """Whether most ascents end in modes of their own, and these are many."""
@@ -318,35 +359,7 @@ class ModeSearch:
         """What it costs to look around is no more than the ascents did."""
         spent = int(np.sum(ends.num_evaluations))
         most = max(MANY, spent // (2 * self.dim))
-        self.atlas.add(ends, min(most, self._affordable(most * LOOKS * self.dim) // (LOOKS * self.dim)))
-
-    def _affordable(self, number: int, cost: int | None = None) -> int:
-        """Tell how many evaluations of so many the budget allows, with gradients unless the cost of one is given."""
-        return int(np.clip((self.max_evaluations - self.evaluations) // (cost or self.cost), 0, number))
-
-    def _is_short(self) -> bool:
-        """Whether there is nothing left of the budget."""
-        return self._affordable(LEAST_ASCENT) < LEAST_ASCENT
-
-    def _is_spent(self, still_finds: bool) -> bool:
-        """Whether the budget is used up; it grows while the search still finds something."""
-        if not self._is_short():
-            return False
-        if still_finds and self.max_evaluations < self._most:
-            self.max_evaluations = min(2 * self.max_evaluations, self._most)
-            self.notes.clear()
-            return False
-        self._note_budget(unsettled=still_finds)
-        return True
-
-    def _note_budget(self, *, unsettled: bool = False) -> None:
-        if unsettled:
-            self.notes = [kinds.SEARCH_UNSETTLED(evaluations=f"{self.evaluations:,}")]
-        elif not self.notes:
-            self.notes = [
-                f"the search for modes ended at its budget of {self.max_evaluations:,} evaluations of the density: "
-                "there may be modes that it has not found."
-            ]
+        self.atlas.add(ends, min(most, self.budget.affordable(most * LOOKS * self.dim) // (LOOKS * self.dim)))
 
     def _mass_of_new(self, before: Sequence[KnownMode]) -> float:
         """The share of modes that were not known before, by Laplace's approximation."""
@@ -360,13 +373,13 @@ class ModeSearch:
 
     def _climb(self, starts: Float[np.ndarray, "start d"], limit: int = MAX_EVALUATIONS) -> Ends:
         """Ascents, as many as the budget allows."""
-        number = min(len(starts), self._affordable(limit * len(starts)) // LEAST_ASCENT)
+        number = min(len(starts), self.budget.affordable(limit * len(starts)) // LEAST_ASCENT)
         if number < len(starts):
-            self._note_budget()
+            self.budget.note()
         parts = []
         for first in range(0, max(number, 1), NUM_ASCENTS):
             part = starts[first : min(first + NUM_ASCENTS, number)]
-            each = min(limit, self._affordable(limit * len(part)) // max(len(part), 1))
+            each = min(limit, self.budget.affordable(limit * len(part)) // max(len(part), 1))
             parts.append(self._run(part, each))
         return Ends(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -382,17 +395,31 @@ class ModeSearch:
         if self.gradient or not len(points):
             return self._look(points)[0] if len(points) else np.zeros(0)
         values, _ = self.density.watched(partial(self.density, points), "looking for modes")
-        self.evaluations += len(points)
+        self.budget.evaluations += len(points)
         return np.where(np.isfinite(values), values, -np.inf)
 
-    def _run(self, starts: Float[np.ndarray, "start d"], limit: int) -> Ends:
+    def _run(
+        self,
+        starts: Float[np.ndarray, "start d"],
+        limit: int,
+        units: Units | None = None,
+        race: Race | None = None,
+        max_total: float = np.inf,
+    ) -> Ends:
         """Ascents, whose evaluations are counted."""
         if not len(starts):
             return no_ends(self.dim)
-        climb = partial(ascend, self.density, starts, limit, differences=not self.gradient)
+        centre, width = units or Units(np.zeros(self.dim), np.ones(self.dim))
+        evaluate = self.density if units is None else partial(self._scaled, centre, width)
+        begin = starts if units is None else (starts - centre) / width
+        climb = partial(ascend, evaluate, begin, limit, differences=not self.gradient, race=race, max_total=max_total)
         ends = Ends(*self.density.watched(climb, "looking for modes"))
-        self.evaluations += self.cost * int(np.sum(ends.num_evaluations))
-        return ends
+        self.budget.evaluations += self.budget.cost * int(np.sum(ends.num_evaluations))
+        if units is None:
+            return ends
+        return ends._replace(
+            x=centre + width * ends.x, gradient=ends.gradient / width, curvature=ends.curvature / width**2
+        )
 
     def _refuse_what_nothing_depends_on(self, starts: np.ndarray, ends: Ends) -> None:
         """What no ascent has moved may be flat between walls, as in a box; or nothing depends on it."""

@@ -29,6 +29,8 @@ MAX_PLACES = 512
 """Of those that have not been looked at."""
 MAX_EDGES = 4
 """Ends that have not converged at which is looked for an edge."""
+LOOKS = 8
+"""Evaluations for each dimension that a look around a place takes at most, as a rule."""
 MAX_ENDS = 4096
 """Ends that are kept, the highest."""
 
@@ -74,6 +76,16 @@ class Modes(NamedTuple):
         """Whether each mode has more than a thousandth of the mass of all."""
         log_mass = self.log_mass
         return log_mass > (logsumexp(log_mass) if len(log_mass) else 0.0) + np.log(SIGNIFICANT)
+
+    def heavier_than(self, share: float) -> "Modes":
+        """Leave out all that hold less than a share of the mass."""
+        keep = self.log_mass > (logsumexp(self.log_mass) if len(self.x) else 0.0) + np.log(share)
+        return self._replace(
+            x=self.x[keep],
+            log_density=self.log_density[keep],
+            covariance=self.covariance[keep],
+            num_hits=self.num_hits[keep],
+        )
 
     @property
     def unseen(self) -> float:
@@ -177,6 +189,16 @@ class Atlas:
         same = copy(self)
         same.known = [*self.known]
         return same
+
+    def empty(self) -> "Atlas":
+        """An atlas of the same density that knows nothing yet."""
+        return Atlas(self.look, self.dim, dense=self.dense, max_modes=self.max_modes)
+
+    def merge(self, other: "Atlas") -> None:
+        """Add the modes that another search has found, with their hits."""
+        for mode in other.known:
+            if not any(mode is each for each in self.known):
+                self._absorb(mode)
 
     def modes(self) -> Modes:
         """All that are known and not negligible, the highest first."""

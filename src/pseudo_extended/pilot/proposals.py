@@ -24,11 +24,15 @@ class Proposals:
         x: Float[np.ndarray, "start d"],
         draw: Callable[[Key[Array, ""]], Array] | None,
     ):
-        self.key, self.x, self.draw = key, x, draw
+        self.key, self.target, self.x, self.draw = key, target, x, draw
         self.rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         self.bounded = two_sided(target)
         """The coordinates with two bounds; on their unconstrained scale the uniform law between is the logistic."""
         self.labelled = labelled(target)
+
+    def alike(self, number: int) -> "Proposals":
+        """Proposals of the same kind with randomness of their own."""
+        return Proposals(jax.random.fold_in(self.key, number), self.target, self.x, self.draw)
 
     def first(self, number: int) -> Float[np.ndarray, "start d"]:
         """Propose points at scales from 0.1 to 100 around the starts, half of them drawn from a base that allows it."""
