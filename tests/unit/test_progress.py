@@ -1,13 +1,18 @@
 """Progress: what is said, when and where."""
 
 import io
+from concurrent.futures import Future
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 import pseudo_extended as pe
+from pseudo_extended.results.stop_reason import StopReason
 from pseudo_extended.run import progress
+from pseudo_extended.run.advance import AdvancedLane
+from pseudo_extended.run.control import Control
+from pseudo_extended.run.lanes import make_lanes
 from pseudo_extended.run.loop import Loop, Plan
 from pseudo_extended.run.progress import Bar, Lines, Silent, Status, reporter
 
@@ -78,6 +83,61 @@ def test_the_end_is_foretold_from_the_share_of_what_is_wanted():
         assert loop.expected == 100
         loop._expect(100)
         assert loop.expected == expected
+
+
+class FakeRun:
+    """Workers, recorder and reporter of a loop in which nothing runs but the clock: iterations take known times."""
+
+    slots, seconds, is_full = 2, 0.3, False
+
+    def __init__(self, of_warmup, of_draw):
+        self.costs, self.now, self.foretold, self.counts = (of_draw, of_warmup), 0.0, [], {}
+
+    def submit(self, number, lane, segment):
+        self.now += self.costs[segment.warming] * segment.num_iterations / self.slots
+        if not segment.warming:
+            self.counts[number] = self.counts.get(number, 0) + segment.num_iterations
+        future = Future()
+        seconds = self.costs[segment.warming] * segment.num_iterations
+        future.set_result(AdvancedLane(None, None, 0, 0, seconds))
+        return future
+
+    def show(self, status):
+        self.foretold.append((self.now, status))
+
+    @property
+    def num_draws(self):
+        return min(self.counts.values(), default=0) if len(self.counts) == 4 else 0
+
+    @property
+    def count(self):
+        return 0
+
+    def nothing(self, *given, **options):
+        return 2**62
+
+    most = add = commit = draws_are_made = note = nothing
+    warmup_evaluations, terminated = 0, False
+
+
+@pytest.mark.parametrize("of_warmup", [0.008, 0.01, 0.0125])
+@pytest.mark.parametrize("enough", [None, 1000])
+def test_the_time_left_is_right_within_a_third_after_the_first_tenth(monkeypatch, of_warmup, enough):
+    """Four chains of 200 and 2,000 iterations; or as many as a rule wants whose share grows with the draws."""
+    run = FakeRun(of_warmup, 0.01)
+    monkeypatch.setattr("pseudo_extended.run.loop.time.monotonic", lambda: run.now)
+    lanes = make_lanes(np.zeros((4, 1, 1)), 1)
+    ends_at = None if enough is None else lambda draws: StopReason.ENOUGH if draws >= enough else None
+    plan = Plan(200, 2000, 8, ends_at, None if enough is None else lambda draws: draws / enough)
+    Loop(run, lanes, plan, run, run).run(run, Control(), lambda: None)
+    later = [(run.now - now, status) for now, status in run.foretold if now > 0.1 * run.now]
+    assert sum(status.may_grow for _, status in later) <= (0 if enough is None else 0.2 * len(later))
+    for left, status in later:
+        if status.may_grow:
+            assert status.seconds_left < left
+            assert "at least" in status.describe()
+        else:
+            assert abs(status.seconds_left - left) < left / 3 + 2 * run.seconds
 
 
 def test_a_rule_knows_its_share():

@@ -84,6 +84,8 @@ class Loop:
         self.milestone = next(self.ahead, None)
         self.expected = plan.num_draws if self.milestone is None else self.milestone
         """Draws of each chain that will probably be made; at first the fewest that are possible."""
+        self.asked = False
+        """Whether a milestone has been looked at."""
         self.running: dict[Future[AdvancedLane], tuple[Lane, Segment]] = {}
 
     def run(self, report: Reporter, control: Control, inspect: Callable[[], Result]) -> Ending:
@@ -157,7 +159,8 @@ class Loop:
             self.marks.pop(0)
         rate = (done - self.marks[0][1]) / max(now - self.marks[0][0], 1e-9)
         total = (self.plan.num_warmup + self.expected) * sum(lane.numbers.size for lane in self.lanes)
-        status = Status(min(done, total), total, warming, self.divergences, rate)
+        may_grow = self.milestone is not None and not self.asked
+        status = Status(min(done, total), total, warming, self.divergences, rate, may_grow)
         report.show(status)
         control.status, control.num_draws = status, self.recorder.num_draws
         if self.plan.callback is not None:
@@ -170,6 +173,7 @@ class Loop:
         while self.milestone is not None and self.recorder.num_draws >= self.milestone and self.stopped is None:
             self.stopped = None if self.plan.ends_at is None else self.plan.ends_at(self.milestone)
             self.by_rule = self.stopped is not None
+            self.asked = True
             if not self.by_rule:
                 self._expect(self.milestone)
                 self.milestone = next(self.ahead, None)

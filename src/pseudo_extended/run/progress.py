@@ -22,6 +22,8 @@ class Status(NamedTuple):
     divergences: int
     rate: float
     """Iterations a second."""
+    may_grow: bool = False
+    """Whether the total is the fewest that are possible, as a rule that ends the run has not been asked yet."""
 
     @property
     def seconds_left(self) -> float:
@@ -33,13 +35,16 @@ class Status(NamedTuple):
 
         >>> Status(500, 2000, False, 3, 250.0).describe()
         'sampling 500/2000 (25%), 250 it/s, 3 divergences, 6 s left'
+        >>> Status(500, 2000, True, 0, 250.0, may_grow=True).describe()
+        'warm-up 500/2000 (25%), 250 it/s, 0 divergences, at least 6 s left'
         """
+        least = "at least " if self.may_grow else ""
         phase = "warm-up" if self.warming else "sampling"
         percent = 100 * self.done // max(self.total, 1)
         rate = f"{self.rate:.0f} it/s" if self.rate >= 10 else f"{self.rate:.2g} it/s"
         return (
             f"{phase} {self.done}/{self.total} ({percent}%), {rate}, "
-            f"{self.divergences} divergences, {self.seconds_left:.0f} s left"
+            f"{self.divergences} divergences, {least}{self.seconds_left:.0f} s left"
         )
 
 
