@@ -103,7 +103,7 @@ class TestTheShare:
     def test_it_follows_from_the_path(self):
         assert share_of_target(0.7, 0.7, 200, has_many_modes=False) == 0
         assert share_of_target(1.0, 5.0, 10, has_many_modes=True) == 0.25
-        assert share_of_target(1.5, 1.5, 10, has_many_modes=False) == 0.25
+        assert share_of_target(1.5, 1.5, 10, has_many_modes=False) == 0.5
         assert share_of_target(1.5, 1.5, 10, has_many_modes=True) == 0
         assert share_of_target(9.0, 9.0, 10, has_many_modes=False) == 0.5
         assert share_of_target(9.0, 9.0, 100, has_many_modes=False) == 0.8

@@ -126,7 +126,7 @@ class Annealer:
             num=self.kernel.num_moves_to_settle,
             num_first=NUM_FIRST_MOVES if start.can_sample else NUM_FIRST_MOVES_FROM_STARTS,
             target_acceptance=float(self.kernel.target_acceptance[0]),
-            far=self.far,
+            far=np.inf if self.kernel.trajectory is None else self.far,  # a compiled move has a size
         )
         run = partial(
             anneal,

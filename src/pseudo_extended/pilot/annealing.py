@@ -20,6 +20,8 @@ from pseudo_extended.pilot.whitening import Whitening
 from pseudo_extended.tempering.path import Path, even_lengths
 
 MAX_LEVELS = 300
+FEW_POINTS = 8
+"""Of each island, of which only starts are wanted."""
 WEIGHT_KEPT = 0.8
 """Each level may cost this share of the effective sample size: the weights' coefficient of variation is a half."""
 
@@ -66,7 +68,7 @@ class Moves(NamedTuple):
     """At the first level, where the step size is not known."""
     target_acceptance: float
     far: float = np.inf
-    """The length of a path from which the points are only wanted as starts: beyond it they move once a level."""
+    """The length of a path from which the points are only wanted as starts: few go on, and move once a level."""
 
 
 def anneal(
@@ -100,6 +102,8 @@ def anneal(
             step, kept = _next_step(delta, 1 - beta)
             by_island = np.where(np.isneginf(delta), -np.inf, step * delta).reshape(num_islands, -1)
             population = _resample(rng, population, by_island)
+            if length > moves.far:
+                population = _thinned(population, num_islands)
             beta = 1.0 if step >= 1 - beta else beta + step
             # The last term keeps some nodes on a stretch where nothing changes.
             length += np.sqrt(-np.log(kept)) + 0.05 * step
@@ -203,6 +207,13 @@ def _next_step(delta: Float[np.ndarray, " particle"], most: float) -> tuple[floa
         low, high = (middle, high) if kept(middle) >= WEIGHT_KEPT else (low, middle)
     step = max(low, 1e-14)
     return step, float(np.clip(kept(step), 1e-12, 1.0))
+
+
+def _thinned(population: Population, num_islands: int) -> Population:
+    """A few points of each island, that were resampled in order of their places in it."""
+    places = np.arange(len(population.position)).reshape(num_islands, -1)
+    stride = max(places.shape[1] // FEW_POINTS, 1)
+    return population.some(places[:, ::stride].ravel())
 
 
 def _resample(

@@ -80,7 +80,8 @@ class PreparedPath(NamedTuple):
         population = np.asarray(self.annealed.population.position)
         seed = np.asarray(jax.random.key_data(key))
         rngs = [np.random.default_rng([*seed, chain]) for chain in range(num_chains)]
-        return np.stack([population[rng.choice(len(population), num_particles, replace=False)] for rng in rngs])
+        size, again = len(population), num_particles > len(population)
+        return np.stack([population[rng.choice(size, num_particles, replace=again)] for rng in rngs])
 
 
 def prepare_path(

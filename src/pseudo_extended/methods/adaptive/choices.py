@@ -58,10 +58,10 @@ def share_of_target(length: float, first_length: float, dim: int, *, has_many_mo
     """The share of all evaluations that the moves of the target's own pseudo-sample are to have.
 
     If the path from a normal at the one mode is that of a normal, refreshments do it, and none are made. If it is not,
-    but not long either, they have a quarter, for what the pilot's points have missed; so where there are several modes,
-    as then it is the way along the path that takes the time. On a long path to a single mode the others are of use only
-    where NUTS does badly; in few dimensions they cost little and that is often, so each has half, and neither can lose
-    more than that against the other.
+    but not long either, they have a quarter in many dimensions, for what the pilot's points have missed; so where there
+    are several modes, as then it is the way along the path that takes the time. On a long path to a single mode the
+    others are of use only where NUTS does badly; in few dimensions they cost little and that is often, so each has
+    half, on a short path too, and neither can lose more than that against the other.
 
     >>> share_of_target(0.7, 0.7, 100, has_many_modes=False), share_of_target(8.0, 9.0, 100, has_many_modes=False)
     (0.0, 0.8)
@@ -69,7 +69,7 @@ def share_of_target(length: float, first_length: float, dim: int, *, has_many_mo
     if first_length <= (LONG_PATH if has_many_modes else NORMAL_PATH):
         return 0.0
     if dim <= FEW_DIMENSIONS:
-        return 0.5 if first_length > LONG_PATH and not has_many_modes else 0.25
+        return 0.25 if has_many_modes else 0.5
     if length <= LONG_PATH:
         return 0.25
     return 2 / 3 if has_many_modes else 0.8
