@@ -31,6 +31,7 @@ from pseudo_extended.run.room import explain_room
 from pseudo_extended.run.stored import Stored
 from pseudo_extended.run.workers import Threads, Workers
 from pseudo_extended.stopping.abstract import AbstractStoppingRule, clauses
+from pseudo_extended.store import Draws
 
 
 def carry_out(job: Job, control: Control) -> Result:
@@ -125,7 +126,8 @@ def _run(
         recorder.finish(lanes, job.draws.draws, None)
         return Ending(None, job.draws.draws)
     draws, schedule = job.draws, job.schedule
-    ends_at = None if job.rule is None else partial(_ends_at, job.rule, draws.max_evaluations, inspect)
+    has_end = job.rule is not None or draws.max_evaluations is not None
+    ends_at = partial(_ends_at, job.rule, draws, inspect) if has_end else None
     share = None if job.rule is None else partial(_share, job.rule, inspect)
     plan = Plan(
         draws.num_warmup,
@@ -151,16 +153,18 @@ def _run(
 
 
 def _ends_at(
-    rule: AbstractStoppingRule, max_evaluations: int | None, inspect: Callable[[int], Result], num_draws: int
+    rule: AbstractStoppingRule | None, draws: Draws, inspect: Callable[[int], Result], num_draws: int
 ) -> StopReason | None:
     """Whether a rule is content with the first so many draws, or half as many more would be too many evaluations."""
     result = inspect(num_draws)
-    if not clauses(rule, result):
+    if rule is not None and not clauses(rule, result):
         return StopReason.ENOUGH
-    if max_evaluations is None or result.evaluations is None:
+    evaluations = result.evaluations
+    if draws.max_evaluations is None or evaluations is None:
         return None
-    following = result.evaluations.draws * next_milestone(num_draws) / num_draws
-    return StopReason.EVALUATIONS if following > max_evaluations else None
+    before = evaluations.pilot + evaluations.warmup if draws.counts_all else 0
+    following = before + evaluations.draws * next_milestone(num_draws) / num_draws
+    return StopReason.EVALUATIONS if following > draws.max_evaluations else None
 
 
 def _share(rule: AbstractStoppingRule, inspect: Callable[[int], Result], num_draws: int) -> float | None:

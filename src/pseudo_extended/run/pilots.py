@@ -47,6 +47,8 @@ def run_pilots(pilots: int, options: dict[str, Any], make_job: Callable[..., Job
             mine["store"] = root / f"pilot-{number}"
         if ends is not None:
             mine["time_limit"] = max(ends - time.monotonic(), 1e-3) / (pilots - number)
+        if options.get("max_evaluations") is not None:
+            mine["max_evaluations"] = max(options["max_evaluations"] // pilots, 1)
         if found:
             mine |= {"draws": found[0].num_draws * found[0].thinned, "target_ess": None, "stop": None}
         report.note(f"pilot {number + 1} of {pilots}")

@@ -217,7 +217,7 @@ def _longer(more: int, store: Store) -> Draws:
     manifest = store.manifest
     had = manifest.num_draws if manifest.stopped is not None and has_enough(manifest.stopped) else None
     total = (manifest.plan.draws if had is None else had) + more
-    return manifest.plan._replace(draws=total, stop=None, is_unasked=False, max_evaluations=None)
+    return manifest.plan._replace(draws=total, stop=None, is_unasked=False, max_evaluations=None, counts_all=False)
 
 
 def as_asked(wanted: Draws, given: Collection[str], store: Store) -> Draws:

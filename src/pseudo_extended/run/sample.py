@@ -48,6 +48,7 @@ def sample(
     target_ess: float | None = None,
     stop: AbstractStoppingRule | None = None,
     time_limit: float | None = None,
+    max_evaluations: int | None = None,
     thin: int = 1,
     progress: bool = True,
     cores: int | None = None,
@@ -93,6 +94,9 @@ def sample(
         stop: A stopping rule, such as `pe.stopping.GoodEnough(ess=500)` or one of your own, which is looked at at the
             same numbers of draws.
         time_limit: Stop after so many seconds of warm-up and draws, with the draws that every chain has.
+        max_evaluations: Stop where half as many draws again would take the density beyond so many evaluations, pilot,
+            warm-up and draws of all chains counted; a value with its gradient counts once. It is looked at after 100,
+            150, 225, … draws of each chain, so where it stops depends on nothing but the draws, and each chain has 100.
         thin: Steps for each draw that is kept.
         progress: Whether to show progress on stderr: a bar in a terminal or notebook, a line now and then in a log.
         cores: Chains that run at the same time; by default as many as the process may use.
@@ -130,6 +134,7 @@ def sample(
         "target_ess": target_ess,
         "stop": stop,
         "time_limit": time_limit,
+        "max_evaluations": max_evaluations,
         "thin": thin,
         "progress": progress,
         "cores": cores,
@@ -189,6 +194,7 @@ def _job(target: Any, init: Any, **options: Unpack[Options]) -> Job:
         rule,
         has_limit=options.get("time_limit") is not None,
         until_good=until_good,
+        max_evaluations=options.get("max_evaluations"),
     )
     schedule = check_schedule(**{name: options[name] for name in ScheduleOptions.__annotations__ if name in options})
     store, resume = options.get("store"), checks.choice("resume", options.get("resume", False), (True, False))

@@ -63,6 +63,7 @@ class Options(ScheduleOptions, total=False):
     seed: Any
     target_ess: float | None
     stop: AbstractStoppingRule | None
+    max_evaluations: int | None
     thin: int
     store: Any
     resume: bool
@@ -115,6 +116,7 @@ def check_draws(
     *,
     has_limit: bool,
     until_good: bool,
+    max_evaluations: Any = None,
 ) -> tuple[Draws, AbstractStoppingRule | None]:
     """The plan, and its stopping rule; a million draws are the most where a rule or a limit of time says how many.
 
@@ -123,6 +125,7 @@ def check_draws(
     until_good = until_good and draws is None and rule is None and not has_limit
     most = MOST_DRAWS_UNASKED if until_good else MOST_DRAWS if rule is not None or has_limit else 1000
     rule = GoodEnough() if until_good else rule
+    budget = None if max_evaluations is None else checks.integer("max_evaluations", max_evaluations, minimum=1)
     plan = Draws(
         most if draws is None else checks.integer("draws", draws, minimum=1),
         None if warmup is None else checks.integer("warmup", warmup, minimum=0),
@@ -131,7 +134,8 @@ def check_draws(
         secrets.randbits(32) if seed is None else checks.integer("seed", seed, minimum=0),
         code_of_rule(rule),
         until_good,
-        MOST_EVALUATIONS_UNASKED if until_good else None,
+        MOST_EVALUATIONS_UNASKED if until_good and budget is None else budget,
+        budget is not None,
     )
     return plan, rule
 

@@ -46,6 +46,8 @@ class Draws(NamedTuple):
     """Whether nobody said how long the run is to be, so that memory may limit its draws."""
     max_evaluations: int | None = None
     """Of the density, in the draws of all chains: the run ends at the last milestone that keeps within it."""
+    counts_all: bool = False
+    """Whether these are the evaluations of pilot and warm-up as well, as where a user gave the number."""
 
     @property
     def num_warmup(self) -> int:
