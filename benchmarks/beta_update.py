@@ -17,11 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 import pseudo_extended as pe
-from pseudo_extended.generator import written_out
+from pseudo_extended.generator import mixing
 from pseudo_extended.kernels.tempered import evaluator
 from pseudo_extended.methods.adaptive.index import draw_index
 from pseudo_extended.precision import double_precision
-from pseudo_extended.tempering.moves import move_points, refresh
+from pseudo_extended.tempering.moves import draw_fresh, move_points, refresh
 from pseudo_extended.tempering.path import on_path
 
 NUM_ITERATIONS = 5_000
@@ -32,7 +32,7 @@ def looping(step: Callable[[Any, Any], Any], start: Any) -> Callable[[], float]:
     """Microseconds of one iteration of a jitted loop, each time it is called."""
 
     def loop(state: Any) -> Any:
-        key = written_out(jax.random.key(0))  # as the programs of a run have it
+        key = mixing(jax.random.key(0))  # as the programs of a run have it
         return jax.lax.fori_loop(0, NUM_ITERATIONS, lambda i, state: step(jax.random.fold_in(key, i), state), state)
 
     compiled = jax.jit(loop).lower(start).compile()
@@ -70,7 +70,8 @@ def main() -> None:
             beta = on_path(chain.parameters.path.beta, state.t)
             steps, scale = jnp.full(beta.shape, 0.5), chain.parameters.scale[jnp.zeros(beta.shape, int)]
             points, _ = move_points(key, method.kernel, target, state.points, beta, steps, scale)
-            points, _, _ = refresh(jax.random.fold_in(key, 1), target.draw_base, evaluate, points, beta)
+            fresh = jax.vmap(evaluate)(draw_fresh(jax.random.fold_in(key, 2), target.draw_base, len(beta)))
+            points, _, _ = refresh(jax.random.fold_in(key, 1), fresh, points, beta)
             return chain._replace(state=state._replace(points=points))
 
         def temperatures(key: Any, chain: Any, method: Any = method) -> Any:

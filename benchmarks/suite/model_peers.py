@@ -71,7 +71,7 @@ def _pymc(model: Any, shown: tuple[str, ...], seed: int) -> Sampled:
 
 
 def _nutpie(model: Any, shown: tuple[str, ...], seed: int) -> Sampled:
-    import nutpie
+    import nutpie  # pyright: ignore[reportMissingImports]
 
     compiled = nutpie.compile_pymc_model(model)
     return _from_arviz(nutpie.sample(compiled, chains=4, seed=seed, progress_bar=False, save_warmup=True), shown)

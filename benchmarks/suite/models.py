@@ -69,31 +69,33 @@ def numpyro_model(name: str) -> Any:
     import numpyro
     from numpyro import distributions as dist
 
+    sample: Any = numpyro.sample  # its type is that of all sites of all models
+
     known = data(name)
 
     def mixture() -> None:
-        weight = numpyro.sample("weight", dist.Dirichlet(jnp.ones(3)))
-        centre = numpyro.sample("centre", dist.Normal(0, 5).expand([3]).to_event(1))
-        width = numpyro.sample("width", dist.HalfNormal(1).expand([3]).to_event(1))
+        weight = sample("weight", dist.Dirichlet(jnp.ones(3)))
+        centre = sample("centre", dist.Normal(0, 5).expand([3]).to_event(1))
+        width = sample("width", dist.HalfNormal(1).expand([3]).to_event(1))
         law = dist.MixtureSameFamily(dist.Categorical(probs=weight), dist.Normal(centre, width))
-        numpyro.sample("y", law, obs=known["y"])
+        sample("y", law, obs=known["y"])
 
     def hierarchy() -> None:
-        mean = numpyro.sample("mean", dist.Normal(0, 2).expand([2]).to_event(1))
-        spread = numpyro.sample("spread", dist.HalfNormal(1).expand([2]).to_event(1))
-        noise = numpyro.sample("noise", dist.HalfNormal(1))
-        intercept = numpyro.sample("intercept", dist.Normal(0, 1).expand([NUM_GROUPS]).to_event(1))
-        slope = numpyro.sample("slope", dist.Normal(0, 1).expand([NUM_GROUPS]).to_event(1))
+        mean = sample("mean", dist.Normal(0, 2).expand([2]).to_event(1))
+        spread = sample("spread", dist.HalfNormal(1).expand([2]).to_event(1))
+        noise = sample("noise", dist.HalfNormal(1))
+        intercept = sample("intercept", dist.Normal(0, 1).expand([NUM_GROUPS]).to_event(1))
+        slope = sample("slope", dist.Normal(0, 1).expand([NUM_GROUPS]).to_event(1))
         at = known["group"]
         line = mean[0] + spread[0] * intercept[at] + (mean[1] + spread[1] * slope[at]) * known["x"]
-        numpyro.sample("y", dist.Normal(line, noise), obs=known["y"])
+        sample("y", dist.Normal(line, noise), obs=known["y"])
 
     def factor() -> None:
-        loading = numpyro.sample("loading", dist.Normal(0, 1).expand([NUM_VARIABLES]).to_event(1))
-        unique = numpyro.sample("unique", dist.HalfNormal(1).expand([NUM_VARIABLES]).to_event(1))
-        level = numpyro.sample("level", dist.Normal(0, 1))
+        loading = sample("loading", dist.Normal(0, 1).expand([NUM_VARIABLES]).to_event(1))
+        unique = sample("unique", dist.HalfNormal(1).expand([NUM_VARIABLES]).to_event(1))
+        level = sample("level", dist.Normal(0, 1))
         covariance = loading[:, None] * loading + jnp.diag(unique**2)
         law = dist.MultivariateNormal(jnp.broadcast_to(level, NUM_VARIABLES), covariance_matrix=covariance)
-        numpyro.sample("y", law, obs=known["y"])
+        sample("y", law, obs=known["y"])
 
     return {"mixture-8": mixture, "hierarchical-65": hierarchy, "factor-23": factor}[name]

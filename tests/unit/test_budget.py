@@ -1,4 +1,4 @@
-"""`max_evaluations=`: everything counts, each chain has 100 draws, and the schedule does not decide where a run ends."""
+"""`max_evaluations=`: everything counts, each chain has 100 draws, and no schedule decides where a run ends."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
 from pseudo_extended.kernels.abstract import KernelInfo, Trajectory
 from pseudo_extended.kernels.metric import Metric
@@ -34,7 +34,7 @@ def leapfrog(
     momentum: Float[Array, " d"],
     step_size: Float[Array, ""],
     metric: Metric,
-    num_steps: int,
+    num_steps: int | Int[Array, ""],
 ) -> tuple[TemperedPoint, Float[Array, " d"]]:
     """Follow Hamilton's equations on γ_β; momenta are standard normal, and the metric stretches the velocities."""
 

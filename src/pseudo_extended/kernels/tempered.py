@@ -6,7 +6,7 @@ costs no evaluation of the target.
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -60,6 +60,7 @@ class TemperedPoint(NamedTuple):
         return finite
 
 
+T = TypeVar("T")
 Evaluate = Callable[[Float[Array, " d"]], TemperedPoint]
 
 
@@ -79,8 +80,8 @@ def log_density_at(target: Target, beta: Float[Array, ""]) -> Callable[[Float[Ar
     return lambda u: zero_if_invalid(tempered_terms(target.path_point(u), beta)[0])
 
 
-def select(accepted: Bool[Array, "*batch"], yes: TemperedPoint, no: TemperedPoint) -> TemperedPoint:
-    """Take each point from `yes` where it was accepted, and from `no` elsewhere."""
+def select(accepted: Bool[Array, "*batch"], yes: T, no: T) -> T:
+    """Take each point, or all that is known with it, from `yes` where it was accepted, and from `no` elsewhere."""
     accepted = jax.lax.optimization_barrier(accepted)  # or XLA works it out again for every array
 
     def choose(a: Array, b: Array) -> Array:
