@@ -72,7 +72,7 @@ def recipe(target: Any, *parts: Any) -> str | None:
         return None
     try:
         lines = [*_surroundings(), _digest_of(target), *(line for part in parts for line in encoded(part))]
-    except UnknownError:
+    except Exception:  # `UnknownError`, or what a density raises: the program is traced, and says what is wrong
         return None
     return _digest(lines)
 
@@ -197,12 +197,12 @@ def _of_program(program: Jaxpr, constants: Any) -> Iterator[str]:
 
     def named(atom: Any) -> str:
         if isinstance(atom, Literal):
-            return "".join(encoded(np.asarray(atom.val))) + _array(atom.aval)
+            return "".join(encoded(_on_host(atom.val))) + _array(atom.aval)
         return f"{numbers.setdefault(atom, len(numbers))}:{_array(atom.aval)}"
 
     yield f"program {[named(variable) for variable in (*program.constvars, *program.invars)]}"
     for constant in constants:
-        yield from encoded(np.asarray(constant))
+        yield from encoded(_on_host(constant))
     for equation in program.eqns:
         name = equation.primitive.name
         yield f"{name} {[named(atom) for atom in equation.invars]} {[named(atom) for atom in equation.outvars]}"
@@ -212,6 +212,13 @@ def _of_program(program: Jaxpr, constants: Any) -> Iterator[str]:
             yield f"{key}="
             yield from encoded(value)
     yield f"returns {[named(atom) for atom in program.outvars]}"
+
+
+def _on_host(array: Any) -> Any:
+    """The numbers of an array, or of a random key with its kind."""
+    if jax.dtypes.issubdtype(getattr(array, "dtype", None), jax.dtypes.prng_key):
+        return str(array.dtype), np.asarray(jax.random.key_data(array))
+    return np.asarray(array)
 
 
 def _array(shape: Any) -> str:

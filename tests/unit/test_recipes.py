@@ -14,6 +14,7 @@ from pseudo_extended.methods.adaptive import moves
 from pseudo_extended.recipes import recipe
 from pseudo_extended.tempering.moves import move_points
 
+KEY = jax.random.key(7)
 A = np.random.default_rng(0).normal(size=(50, 4))
 FACTOR = {"of the value": 1.0, "of the slope": 1.0}
 
@@ -53,6 +54,7 @@ DENSITIES = {
     "a matrix": with_a_matrix,
     "a branch": lambda x: jax.lax.cond(x[0] > 0, lambda: -jnp.sum(x**2), lambda: -jnp.sum(x**4)),
     "a rule": with_a_rule,
+    "a key": lambda x: -jnp.sum((x - jax.random.normal(KEY, (4,))) ** 2),
     "some entries": lambda x: -jnp.sum(x[np.array([0, 3])] ** 2) - jnp.sum(x**4),
     "functions of statistics": lambda x: jnp.sum(jax.scipy.stats.t.logpdf(x, 3.0) + jax.nn.softplus(x)),
 }
