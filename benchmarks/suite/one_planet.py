@@ -21,7 +21,10 @@ from suite.exoplanets import noise, velocities
 from suite.kepler import eccentricity_from, shapes
 
 LOG_RANGE = np.log(1e4 / 1.25)
-NUM_JITTERS, NUM_ANGLES, NUM_AMPLITUDES = 12, 48, 40
+NUM_JITTERS, NUM_ANGLES, NUM_AMPLITUDES = 64, 48, 40
+"""With 64 jitters the quadrature is exact to 1e-5 on all sets; with 12 it was off by 0.2 to 0.5."""
+SURVEY_JITTERS = 12
+"""Enough to see where the mass is."""
 MAX_JITTER = 12.0
 """Beyond it the likelihood has fallen by more than exp(−30) on all sets; the tests compare with a wider range."""
 POINTS_PER_CELL, CELLS_PER_SPAN = 48, 4
@@ -60,12 +63,12 @@ def _sum(logs: np.ndarray, axis: int | None = None) -> Any:
 class Marginal:
     """log of the likelihood given log period, eccentricity and mean anomaly, everything else integrated."""
 
-    def __init__(self, data_set: int):
+    def __init__(self, data_set: int, num_jitters: int = NUM_JITTERS):
         table = velocities(data_set)
         rotated = noise(table)
         self.time, self.vectors = table[:, 0], rotated.vectors
         self.span = float(np.ptp(self.time))
-        jitters, self.log_weights = jitter_nodes()
+        jitters, self.log_weights = jitter_nodes(num_jitters)
         self.variance = rotated.variances + jitters[:, None] ** 2
         self.y, self.ones = table[:, 1] @ rotated.vectors, np.ones(len(table)) @ rotated.vectors
         self._many = jax.jit(jax.vmap(self._one))
@@ -121,7 +124,7 @@ def log_amplitudes(
 def one_planet(data_set: int) -> dict[str, Any]:
     """log Z, the best period, and the probability that the period is within 1 % of it."""
     marginal = Marginal(data_set)
-    log_periods, log_mass, widths = _survey(marginal)
+    log_periods, log_mass, widths = _survey(Marginal(data_set, SURVEY_JITTERS))
     law = _tempered(log_mass, widths)
     estimates, near, best = [], [], float(log_periods[int(np.argmax(law))])
     refined: tuple[np.ndarray, np.ndarray] | None = None

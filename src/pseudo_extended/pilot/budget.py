@@ -10,6 +10,8 @@ BUDGET_ON_HOST = 20_000
 """The same for functions called in Python, which are dear."""
 MOST_GROWTH = 8
 """Times as many, if nothing is said, while the search still finds modes with mass."""
+ENOUGH_TO_AGREE = 640_000
+"""Evaluations to which any budget may grow, if nothing is said, for a second opinion on a rugged landscape."""
 LEAST_ASCENT = 10
 """Evaluations below which an ascent is not worth starting."""
 
@@ -28,6 +30,7 @@ class Budget:
         """Evaluations of a value with its gradient: one, or more by differences."""
         self.evaluations = 0
         self.max_evaluations = max_evaluations or (BUDGET_ON_HOST if on_host else BUDGET)
+        self._is_given = max_evaluations is not None
         self._most = self.max_evaluations * (1 if max_evaluations else MOST_GROWTH)
         self.notes: list[str] = []
         """Sentences on what was not done."""
@@ -55,6 +58,11 @@ class Budget:
         while (allowed := self.affordable(number)) < number and self._grow():
             pass
         return allowed >= number
+
+    def extend(self) -> None:
+        """Let it grow further than otherwise, unless a budget was given, since what was found must be found again."""
+        if not self._is_given:
+            self._most = max(self._most, ENOUGH_TO_AGREE)
 
     def note(self, *, unsettled: bool = False) -> None:
         """Say that the search ended too early, and, if it had not settled, in a warning."""

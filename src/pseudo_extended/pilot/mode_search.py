@@ -264,6 +264,7 @@ class ModeSearch:
             tops.append(expedition.best)
             if tops[0] < until + np.log(OUTWEIGHS):
                 return
+            self.budget.extend()
             self._complete()
             if np.sum(np.array(tops) > max(tops) - SAME_MASS) > 1:
                 return
