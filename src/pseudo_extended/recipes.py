@@ -33,7 +33,8 @@ from pseudo_extended.target.bases import Base
 PACKAGE = "pseudo_extended"
 TRACED = (
     "extended", "generator", "instruments", "kernels", "methods", "randomness", "target", "tempering", "warmup",
-    "weights", "run.program", "run.starts", "pilot.density", "small_batches", "precision", "compiler_options",
+    "weights", "run.packed", "run.program", "run.starts", "pilot.density", "small_batches", "precision",
+    "compiler_options",
 )  # fmt: skip
 """Modules and packages whose code is traced."""
 LIBRARIES = ("blackjax", "equinox", "jax", "jaxlib", "numpy", "scipy")

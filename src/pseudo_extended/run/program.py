@@ -20,20 +20,13 @@ from pseudo_extended.generator import mixing, own_key
 from pseudo_extended.memory import check_state
 from pseudo_extended.methods import AbstractMethod, Chain, StepInfo
 from pseudo_extended.recipes import recipe
+from pseudo_extended.run.packed import Packed, packed, unpacked
+from pseudo_extended.run.packed import Record as Record
 from pseudo_extended.target import Target
 from pseudo_extended.warmup import Stage
 
 CHUNK_BYTES = 2**21
 MAX_CAPACITY = 4096
-
-
-class Record(NamedTuple):
-    """What is kept of a draw; in a chunk, with a leading axis of its capacity."""
-
-    x: Float[Array, "*batch particle d"]
-    log_weight: Float[Array, "*batch particle"]
-    statistics: dict[str, Array]
-    log_importance: Float[Array, "*batch"] | None
 
 
 class ChunkInput(NamedTuple):
@@ -100,18 +93,19 @@ def build_programs_on(
 
         return _for_each(of_chain, axis)(keys, chain)
 
-    def advance(arrays: list[Array], chunk: ChunkInput, numbers: Any, chain: Chain) -> tuple[Chain, Record]:
+    def advance(arrays: list[Array], chunk: ChunkInput, numbers: Any, chain: Chain) -> tuple[Chain, Packed]:
         root = mixing(chunk.key)
         keys = _for_each(lambda number: jax.random.fold_in(root, number), axis)(numbers)
 
-        def keep(i: Array, carry: tuple[Chain, Record]) -> tuple[Chain, Record]:
+        def keep(i: Array, carry: tuple[Chain, Packed]) -> tuple[Chain, Packed]:
             chain, record = draw(arrays, chunk, keys, i.astype(number.dtype), carry[0])
             # Not within `vmap`, which would make a scatter of it: a dozen small kernels in every draw.
             put = partial(jax.lax.dynamic_update_index_in_dim, index=i, axis=axis)
-            return chain, jax.tree.map(put, carry[1], record)
+            return chain, jax.tree.map(put, carry[1], packed(record, axis))
 
         number = jnp.zeros((), chunk.first.dtype)
-        blank = jax.eval_shape(draw, arrays, chunk, keys, number, chain)[1]
+        record = jax.eval_shape(draw, arrays, chunk, keys, number, chain)[1]
+        blank = jax.eval_shape(partial(packed, num_axes=axis), record)
         buffers = jax.tree.map(
             lambda leaf: jnp.zeros((*leaf.shape[:axis], capacity, *leaf.shape[axis:]), leaf.dtype), blank
         )
@@ -153,9 +147,14 @@ def _programs(
     arrays: list[Any], device: Device | None, start: Callable[..., Chain], advance: Callable[..., Any]
 ) -> Programs:
     here = arrays if device is None else jax.device_put(arrays, SingleDeviceSharding(device))
+
+    def advanced(chunk: ChunkInput, numbers: Any, chain: Chain) -> tuple[Chain, Record]:
+        chain, many = advance(here, chunk, numbers, chain)
+        return chain, unpacked(many)
+
     return Programs(
         lambda key, numbers, x: start(here, key, numbers, x),
-        lambda chunk, numbers, chain: advance(here, chunk, numbers, chain),
+        advanced,
     )
 
 
