@@ -10,9 +10,10 @@ from pseudo_extended.compiled import compile_once
 from pseudo_extended.messages import kinds
 from pseudo_extended.pilot.ascents import ascend
 from pseudo_extended.pilot.mode_search import ModeSearch
-from pseudo_extended.pilot.modes import Modes
+from pseudo_extended.pilot.modes import Atlas, Ends, Modes
+from pseudo_extended.pilot.proposals import Proposals
 from pseudo_extended.pilot.race import Race
-from pseudo_extended.pilot.rugged import is_rugged
+from pseudo_extended.pilot.rugged import MAX_CLOSE, Expedition, Means, is_rugged
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -107,3 +108,25 @@ def test_modes_that_hold_next_to_nothing_are_left_out_of_a_rugged_list():
     assert len(modes.heavier_than(1e-4).x) == 2
     assert is_rugged(modes._replace(num_hits=np.array([1, 1, 20]), num_ascents=22))
     assert not is_rugged(modes._replace(num_hits=np.array([20, 1, 1]), num_ascents=22))
+
+
+def test_a_close_scan_is_bounded_however_narrow_the_modes_are():
+    target = pe.Target(lambda x: -0.5 * jnp.sum(x**2), np.zeros(2))
+    scanned = []
+
+    def look(x):
+        return -0.5e12 * np.sum(x**2, axis=1), -1e12 * x
+
+    def climb(starts, units=None, race=None):
+        scanned.append(len(starts))
+        return Ends(starts, *look(starts), np.full(len(starts), 1.0), 0 * starts, np.ones(len(starts), int))
+
+    atlas = Atlas(look, 2, dense=True, max_modes=80)
+    proposals = Proposals(jax.random.key(0), target, np.zeros((1, 2)), None)
+    means = Means(climb, lambda x: look(x)[0], lambda number, cost: number)
+    expedition = Expedition(proposals, atlas, means)
+    assert not expedition._scan_closely()  # there is no mode yet
+    x = np.array([[0.0, 0.0], [1e3, 1e3]])
+    atlas.add(Ends(x, np.array([0.0, -1.0]), 0 * x, np.zeros(2), 0 * x, np.ones(2, int)), 1)
+    assert expedition._scan_closely()
+    assert MAX_CLOSE <= scanned[-1] <= MAX_CLOSE + 2

@@ -35,8 +35,8 @@ SPAN = 10.0
 """How far a coordinate without bounds is scanned, in standard deviations."""
 BASIN = 10.0
 """How wide the basin of a mode is taken to be along a coordinate, in standard deviations of the narrowest mode."""
-MAX_CLOSE = 4096
-"""Places of a close scan along one coordinate."""
+MAX_CLOSE = 8192
+"""Places of a close scan, along all coordinates together."""
 GAIN = 0.1
 """In log mass; what gains less has found the same mode again."""
 MAX_QUIET = 2
@@ -135,6 +135,8 @@ class Expedition:
 
     def _scan_closely(self) -> bool:
         """Scan the heaviest mode so that no basin as wide as the narrowest mode's is left out."""
+        if not self.atlas.known:
+            return False
         [top] = self._heaviest(1)
         range_, bounded = self._range(top), self.proposals.bounded
         widths = []
@@ -142,9 +144,9 @@ class Expedition:
             width = np.sqrt(_variance(mode))
             share = 1 / (1 + np.exp(-mode.x))
             widths.append(np.where(bounded, width * share * (1 - share), width / (2 * range_)))
-        numbers = np.clip(1 / (BASIN * np.min(widths, axis=0)), 1, MAX_CLOSE).astype(int)
-        numbers[self.weight < SMOOTH] = 0
-        return self._scan_from(top, numbers)
+        wanted = np.where(self.weight < SMOOTH, 0.0, 1 / (BASIN * np.min(widths, axis=0)))
+        wanted *= min(1.0, MAX_CLOSE / max(np.sum(wanted), 1.0))
+        return self._scan_from(top, np.ceil(wanted).astype(int))
 
     def _scan_from(self, mode: KnownMode, numbers: Int[np.ndarray, " d"]) -> bool:
         """Climb from so many places along each coordinate of a mode."""
@@ -172,7 +174,7 @@ class Expedition:
 
     def _range(self, mode: KnownMode) -> Float[np.ndarray, " d"]:
         """How far a coordinate without bounds is scanned on either side."""
-        span = np.ptp(np.concatenate([self.atlas.waiting.x, [known.x for known in self.atlas.known]]), axis=0)
+        span = np.ptp(self._elite(), axis=0)
         return np.maximum(span, SPAN * np.sqrt(_variance(mode)))
 
     def _heaviest(self, number: int) -> list[KnownMode]:
