@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jaxlib
+import numpy as np
 from jax.experimental.serialize_executable import deserialize_and_load, serialize
 from jax.stages import Lowered
 
@@ -75,8 +76,18 @@ def kept_by_recipe(recipe: str) -> tuple[str, Any] | None:
         name, *skeletons = pickle.loads(note)
         kept = _read(_path(directory, name, _SUFFIX))
         if kept is not None:
+            _find_lapack()
             return name, deserialize_and_load(kept, *map(jax.tree.structure, skeletons))
     return None
+
+
+@cache
+def _find_lapack() -> None:
+    """Have jaxlib look for LAPACK's functions, which it does when it first lowers a call of one, and never in a load.
+
+    A program that calls them would end the process otherwise.
+    """
+    jax.jit(jax.numpy.linalg.cholesky).lower(np.eye(2))
 
 
 def _path(directory: Path, name: str, suffix: str) -> Path:
