@@ -55,7 +55,7 @@ class Images(eqx.Module):
 
 
 class OfferedImages(NamedTuple):
-    """To whom an image of itself is offered, and where it is."""
+    """Images that are offered: to whom, and where they are."""
 
     which: Int[Array, " offer"]
     position: Float[Array, "offer d"]
