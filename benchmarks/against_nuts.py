@@ -10,11 +10,12 @@ Records go to a file of JSON lines. Those of the default are kept by version of 
 the library only the default is run again.
 
 Run: python benchmarks/against_nuts.py ar1-20 schools --seeds 2 --methods default nuts numpyro
-     python benchmarks/against_nuts.py --reference horseshoe     (a long NUTS run, kept in posteriors/references.json)
+     python benchmarks/against_nuts.py --reference horseshoe  (a long NUTS run, kept in posteriors/references.json.xz)
 """
 
 import argparse
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from pseudo_extended.results.series import r_hat
 from samplers import CHAINS, Sampled, with_library, with_numpyro, with_nutpie
 
 RECORDS = Path("output/against_nuts.jsonl")
-REFERENCES = Path(__file__).parent / "posteriors" / "references.json"
+REFERENCES = Path(__file__).parent / "posteriors" / "references.json.xz"
 METHODS = {
     "default": "the default",
     "nuts": "pe.Plain(pe.NUTS())",
@@ -39,11 +40,16 @@ METHODS = {
 }
 
 
+def known_references() -> dict[str, Any]:
+    """The moments of all reference runs."""
+    return json.loads(lzma.decompress(REFERENCES.read_bytes())) if REFERENCES.is_file() else {}
+
+
 def reference(name: str, posterior: Posterior) -> Moments | None:
     """Exact moments, or those of the reference run, or None if there is none yet."""
     if posterior.moments is not None:
         return posterior.moments
-    known = json.loads(REFERENCES.read_text()) if REFERENCES.is_file() else {}
+    known = known_references()
     if name not in known:
         return None
     return Moments(**{part: np.array(known[name][part]) for part in Moments.__annotations__})
@@ -105,10 +111,10 @@ def make_references(names: list[str], draws: int, limits: cells.Limits) -> None:
         print(
             f"{name}: smallest ess {outcome['ess']:.0f}, largest R-hat {outcome['r_hat']:.4f}, {outcome['cpu']:.0f} s"
         )
-        known = json.loads(REFERENCES.read_text()) if REFERENCES.is_file() else {}
+        known = known_references()
         known[name] = {"ess": round(outcome["ess"]), "r_hat": round(outcome["r_hat"], 4), **outcome["moments"]}
         lines = ",\n".join(f'"{each}": {json.dumps(known[each])}' for each in sorted(known))
-        REFERENCES.write_text("{\n" + lines + "\n}\n")
+        REFERENCES.write_bytes(lzma.compress(f"{{\n{lines}\n}}\n".encode(), preset=9))
 
 
 def cell_of(name: str, method: str, seed: int, draws: int, version: str) -> cells.Cell:

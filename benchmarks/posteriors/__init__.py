@@ -2,7 +2,7 @@
 
 Every problem is a log density of a flat, unconstrained vector, written in JAX, so that every sampler gets the same
 function. Data are simulated from fixed seeds. Moments are exact where there is a closed form or a quadrature; the
-others come from long runs of NUTS, kept in `references.json` by `against_nuts.py --reference`.
+others come from long runs of NUTS, kept in `references.json.xz` by `against_nuts.py --reference`.
 """
 
 from posteriors import hierarchies, latent, networks, normals, processes, regressions, ridges
