@@ -12,6 +12,8 @@ from jaxtyping import Float, Int
 from pseudo_extended.pilot.modes import Modes
 
 NUM_BINS = 16
+MOST_WIDTHS = 100.0
+"""How far a coordinate is moved at most, in widths of the mode, or in units if these are longer."""
 
 
 def scatter(
@@ -19,22 +21,39 @@ def scatter(
 ) -> tuple[Float[np.ndarray, "point d"], Float[np.ndarray, " point"]]:
     """Points at many distances from the starts and the modes, and how far.
 
-    Half of them, or a quarter if there is more than one mode, at any scale from 0.1 to 100; the others at distances
-    like those of the modes from each other and from the starts, every second of these as far in each direction as the
-    modes lie apart in it.
+    A fifth of them have one coordinate of a mode moved, by one to a hundred of its widths or units: where coordinates
+    have widths of their own, no scale that they share would meet another mode along one of them. Of the rest, half, or
+    a quarter if there is more than one mode, are at any scale from 0.1 to 100, and the others at distances like those
+    of the modes from each other and from the starts, every second of these as far in each direction as the modes lie
+    apart in it.
     """
     dim = x.shape[1]
     centres = np.concatenate([x, modes.x])
     width = np.sqrt(modes.covariance if modes.covariance.ndim == 2 else np.diagonal(modes.covariance, axis1=1, axis2=2))
     apart = np.maximum(np.ptp(centres, axis=0), 3 * np.median(width, axis=0))
     alike = np.full(dim, np.sqrt(np.mean(apart**2)))
+    along = _along_coordinates(rng, modes, width, number // 5)
+    number -= len(along)
     kind = np.arange(number) % 4
     num_wide = 2 if len(modes.x) == 1 else 1
     as_modes = [alike, np.maximum(apart, 0.03 * alike), alike]
     shape = np.stack([*[np.ones(dim)] * num_wide, *as_modes][:4])[kind]
     far = np.where(kind < num_wide, 10 ** rng.uniform(-1, 2, number), 10 ** rng.uniform(-0.4, 0.3, number))
     points = centres[rng.integers(len(centres), size=number)] + far[:, None] * shape * rng.normal(size=(number, dim))
-    return points, far * np.sqrt(np.mean(shape**2, axis=1))
+    distance = far * np.sqrt(np.mean(shape**2, axis=1))
+    return np.concatenate([points, along]), np.concatenate([distance, np.full(len(along), np.median(distance))])
+
+
+def _along_coordinates(
+    rng: np.random.Generator, modes: Modes, width: Float[np.ndarray, "mode d"], number: int
+) -> Float[np.ndarray, "point d"]:
+    """Modes with one coordinate moved, and all others as they are."""
+    which, coordinate = rng.integers(len(modes.x), size=number), rng.integers(modes.x.shape[1], size=number)
+    least = width[which, coordinate]
+    far = least * (MOST_WIDTHS * np.maximum(1.0, 1 / least)) ** rng.uniform(size=number)
+    points = modes.x[which].copy()
+    points[np.arange(number), coordinate] += rng.choice([-1.0, 1.0], size=number) * far
+    return points
 
 
 def unexplained(
