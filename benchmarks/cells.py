@@ -126,6 +126,12 @@ def _lines(path: Path) -> list[str]:
     return (lzma.decompress(path.read_bytes()).decode() if path.suffix == ".xz" else path.read_text()).splitlines()
 
 
+def recorded(path: Path) -> list[dict[str, Any]]:
+    """All records of a file of JSON lines, those of its compressed part first."""
+    lines = [*_lines(path.with_name(f"{path.name}.xz")), *_lines(path)]
+    return [json.loads(line) for line in lines if line.endswith("}")]  # a process that was killed may leave half a line
+
+
 class Records:
     """A file of JSON lines, each with a `cell` and its outcome; the last line of a cell counts.
 
@@ -142,10 +148,8 @@ class Records:
     def __init__(self, path: Path):
         self.path = path
         self._known: dict[str, dict[str, Any]] = {}
-        for line in [*_lines(path.with_name(f"{path.name}.xz")), *_lines(path)]:
-            if line.endswith("}"):  # a process that was killed may leave half a line
-                record = json.loads(line)
-                self._known[_key(record["cell"])] = record["outcome"]
+        for record in recorded(path):
+            self._known[_key(record["cell"])] = record["outcome"]
 
     def get(self, cell: Cell) -> dict[str, Any] | None:
         """The outcome of a cell, if it has one."""

@@ -57,12 +57,9 @@ def rows_of(path: Path, names: list[str], peers: list[str]) -> tuple[list[Row], 
 
 def _latest(path: Path) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """Outcomes by problem and peer: the last line of a cell counts, and the last version of the library in the file."""
-    import json
-
-    lines = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
     versions: dict[tuple[str, str], str | None] = {}
     found: dict[tuple[str, str], dict[int, dict[str, Any]]] = defaultdict(dict)
-    for record in lines:
+    for record in cells.recorded(path):
         cell = record["cell"]
         key = (cell["problem"], cell["peer"])
         if versions.get(key, cell.get("version")) != cell.get("version"):
