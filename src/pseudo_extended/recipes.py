@@ -217,7 +217,8 @@ def _of_program(program: Jaxpr, constants: Any) -> Iterator[str]:
 
 def _on_host(array: Any) -> Any:
     """The numbers of an array, or of a random key with its kind."""
-    if jax.numpy.issubdtype(getattr(array, "dtype", None), jax.dtypes.prng_key):
+    kind = getattr(array, "dtype", None)
+    if kind is not None and jax.numpy.issubdtype(kind, jax.dtypes.prng_key):
         return str(array.dtype), np.asarray(jax.random.key_data(array))
     return np.asarray(array)
 
