@@ -57,7 +57,7 @@ def test_a_density_that_is_nearly_symmetric_has_no_images():
         log_density, places = needle_and_images(blocks, dim, tilt=tilt)
         search = atlas_of(log_density, dim, places[:1])
         hidden = HiddenSymmetries(dim, [])
-        assert hidden.complete(search.atlas, search._heights, 1000, 40) == images
+        assert hidden.complete(search.atlas, search.heights, 1000, 40) == images
 
 
 def test_what_holds_near_a_round_mode_holds_for_it_alone():
@@ -69,7 +69,7 @@ def test_what_holds_near_a_round_mode_holds_for_it_alone():
 
     search = atlas_of(log_density, 4, [[0.3, 0.1, 0.2, -0.1], [4.0, -3.0, 7.0, 1.0]])
     assert len(search.atlas.known) == 2
-    assert HiddenSymmetries(4, []).complete(search.atlas, search._heights, 1000, 40) == 0
+    assert HiddenSymmetries(4, []).complete(search.atlas, search.heights, 1000, 40) == 0
 
 
 def test_modes_that_hold_nothing_leave_room_for_images():
@@ -80,7 +80,7 @@ def test_modes_that_hold_nothing_leave_room_for_images():
     [mode] = search.atlas.known
     low = np.random.default_rng(0).uniform(-6, 6, (60, dim))
     search.atlas.known += [mode._replace(x=x, log_density=mode.log_density - 15) for x in low]
-    assert HiddenSymmetries(dim, []).complete(search.atlas, search._heights, 1000, 40) == 1
+    assert HiddenSymmetries(dim, []).complete(search.atlas, search.heights, 1000, 40) == 1
 
 
 def test_two_modes_tell_which_signs_go_together():
@@ -101,7 +101,7 @@ def test_two_modes_tell_which_signs_go_together():
     search = atlas_of(log_density, 12, [signs(1, 1, 1), signs(-1, 1, 1), signs(-1, -1, 1), signs(-1, 1, -1)])
     assert len(search.atlas.known) == 4
     hidden = HiddenSymmetries(12, [])
-    assert hidden.complete(search.atlas, search._heights, 1000, 40) == 4
+    assert hidden.complete(search.atlas, search.heights, 1000, 40) == 4
     assert len(search.atlas.known) == 8
 
 

@@ -148,7 +148,7 @@ class ModeSearch:
         found = self.atlas.modes()
         if self.dense and self.budget.affordable(1) and not found.is_empty and not self._cannot_be_listed():
             looked = points[: self.budget.affordable(len(points), 1)]
-            excess = unexplained(found, looked, self._heights(looked))
+            excess = unexplained(found, looked, self.heights(looked))
             best = looked[np.argsort(-excess)[: self.first // 2]]
             some = np.concatenate([best, some[: self.first // 4]])
         before = self._significant()
@@ -167,7 +167,7 @@ class ModeSearch:
         """Maps that seem to leave the density as it is; None if no guess agrees with it around the modes."""
         if not self.atlas.known:
             return None
-        self._hidden().test(self.atlas, self._heights, self._num_tests())
+        self._hidden().test(self.atlas, self.heights, self._num_tests())
         believed = [Element(guess.order, guess.sign) for guess in self._hidden().believed]  # pyright: ignore
         return Images.of(believed[:MAX_IMAGES]) if believed else None
 
@@ -234,7 +234,7 @@ class ModeSearch:
     def _complete(self) -> None:
         """Add the images of modes under symmetries that the density turns out to have."""
         if not self._cannot_be_listed():
-            self._hidden().complete(self.atlas, self._heights, self._num_tests(), MAX_MODES)
+            self._hidden().complete(self.atlas, self.heights, self._num_tests(), MAX_MODES)
 
     def _hidden(self) -> HiddenSymmetries:
         """What is guessed of the density's symmetries."""
@@ -252,7 +252,7 @@ class ModeSearch:
         If the first finds nothing that outweighs `until`, there are no more.
         """
         self.explored = True
-        means = Means(self._climb_in_units, self._heights, self.budget.affordable)
+        means = Means(self._climb_in_units, self.heights, self.budget.affordable)
         tops: list[float] = []
         for number in range(MAX_EXPEDITIONS):
             atlas = self.atlas.copy() if number == 0 else self.atlas.empty()
@@ -312,7 +312,7 @@ class ModeSearch:
             return near, proposals.beside(found, size // 2)
         points, distance = scatter(proposals.rng, found, proposals.x, num_screened)
         points = proposals.within_bounds(points)
-        excess = unexplained(found, points, self._heights(points))
+        excess = unexplained(found, points, self.heights(points))
         chosen = most_unexplained(excess, distance, size // 2)
         return near, points[chosen[excess[chosen] > EXPLAINED]]
 
@@ -391,7 +391,7 @@ class ModeSearch:
         parts = [self._run(points[i : i + NUM_ASCENTS], 1) for i in range(0, len(points), NUM_ASCENTS)]
         return np.concatenate([part.log_density for part in parts]), np.concatenate([part.gradient for part in parts])
 
-    def _heights(self, points: Float[np.ndarray, "point d"]) -> Float[np.ndarray, " point"]:
+    def heights(self, points: Float[np.ndarray, "point d"]) -> Float[np.ndarray, " point"]:
         """The log density; without a gradient by differences, which would cost 2 d evaluations more."""
         if self.gradient or not len(points):
             return self._look(points)[0] if len(points) else np.zeros(0)

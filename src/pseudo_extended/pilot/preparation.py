@@ -131,7 +131,7 @@ class _Learning:
         self.say("compiling the density (the first of two programs)")
         self.density.compile()
         self.say("looking for modes")
-        self.modes = self._listed(search.from_starts(self.key, self.x))
+        self.modes = self._listed(search.from_starts(self.key, self.x), search)
         self.notes.extend(search.notes)
         if has_prior(self.target):
             self.mass = self._weigh_prior()
@@ -149,11 +149,11 @@ class _Learning:
             self._whiten_by(broad[0])
             if not self.modes.is_empty:
                 again = search.again(folded(self.key, 1), self.modes, broad[0].population)
-                self.modes = self._listed(again)
+                self.modes = self._listed(again, search)
                 self._try(from_modes)
         return self._finish(self._improved(choice.choose(self.tried)), search)
 
-    def _listed(self, found: Modes) -> Modes:
+    def _listed(self, found: Modes, search: ModeSearch) -> Modes:
         """The modes with their images under declared symmetries, and with matrices only where these are of use.
 
         In very many dimensions each product with a matrix is dear: they are kept for modes that are about normal.
@@ -162,7 +162,7 @@ class _Learning:
         if self.target.dim <= MANY_DIMENSIONS or modes.covariance.ndim == 2:
             return modes
         rng = np.random.default_rng(np.asarray(jax.random.key_data(self.key)))
-        if not modes.is_empty and is_near_normal(modes, lambda x: self.density(x)[0], rng):
+        if not modes.is_empty and is_near_normal(modes, search.heights, rng):
             return modes
         self.annealer.whitening = None
         return modes.diagonal()
